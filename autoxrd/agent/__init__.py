@@ -1,0 +1,1 @@
+"""The loop: observe, plan, preflight, execute, measure, gate, record."""

@@ -1,0 +1,1 @@
+"""Crystallographic engines behind one contract; each runs in its own process."""

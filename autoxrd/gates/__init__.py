@@ -1,0 +1,1 @@
+"""Pure functions that judge: preflight before the engine runs, acceptance after it."""

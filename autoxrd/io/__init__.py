@@ -1,0 +1,1 @@
+"""Reading patterns, instruments and structures; artifacts by SHA-256."""

@@ -1,0 +1,1 @@
+"""Planners propose typed actions; they never write a number into the model."""

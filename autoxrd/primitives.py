@@ -1,0 +1,64 @@
+"""Small values that every layer uses: measured numbers, hashes, identifiers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from typing import NewType
+
+__all__ = ["ArtifactId", "Measured", "StateId", "canonical_json", "content_hash", "sha256_hex"]
+
+StateId = NewType("StateId", str)
+"""Identifies a state: the first 16 hex digits of its content hash."""
+
+ArtifactId = NewType("ArtifactId", str)
+"""SHA-256 (64 hex digits) of an artifact's bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A number with its standard uncertainty.
+
+    Args:
+        value: the value, in the unit that the owner's field name states.
+        esd: one standard uncertainty in the same unit; None where the value was
+            not refined or its uncertainty could not be determined.
+    """
+
+    value: float
+    esd: float | None = None
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Return ``{"value":, "esd":}``, the form used in every JSON we write."""
+        return {"value": self.value, "esd": self.esd}
+
+
+def _finite(obj: object) -> object:
+    """Map non-finite floats to None, recursively: JSON has no NaN."""
+    if isinstance(obj, float):
+        return obj if math.isfinite(obj) else None
+    if isinstance(obj, dict):
+        return {str(k): _finite(v) for k, v in obj.items()}
+    if isinstance(obj, list | tuple):
+        return [_finite(v) for v in obj]
+    return obj
+
+
+def canonical_json(obj: object) -> str:
+    """Serialise to the one JSON text that equal content always gives.
+
+    Keys sorted, no spaces, shortest round-trip floats, non-finite numbers as null.
+    """
+    return json.dumps(_finite(obj), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def sha256_hex(data: bytes) -> str:
+    """Return the SHA-256 of ``data`` as 64 hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def content_hash(obj: object) -> str:
+    """Return the SHA-256 of an object's canonical JSON."""
+    return sha256_hex(canonical_json(obj).encode())

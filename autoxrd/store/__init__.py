@@ -1,0 +1,1 @@
+"""The decision graph in a database and the artifacts beside it."""
