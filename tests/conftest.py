@@ -1,0 +1,31 @@
+"""Fixtures that every test package shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of the real data sets; the test is skipped where it is absent."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the shared data sets are not on this machine")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def shared_file() -> Callable[[str], Path]:
+    """Path of one shared data file, e.g. ``shared_file("lab-fap-gsas2/FAP.XRA")``; skips where it is absent."""
+
+    def find(relative: str) -> Path:
+        path = SHARED_DATA / relative
+        if not path.is_file():
+            pytest.skip(f"shared data file {relative} is not on this machine")
+        return path
+
+    return find
