@@ -1,0 +1,98 @@
+"""Which revision does a database have, and how does it get the newest? Alembic, from the first revision on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from autoxrd.errors import StorageError
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+__all__ = ["HEAD", "current_revision", "downgrade", "ensure_current", "migrations_path", "upgrade"]
+
+HEAD = "0001"
+"""The newest revision, kept here so that opening a graph need not import Alembic (a test holds it true)."""
+
+
+def migrations_path() -> Path:
+    """Return the directory of the Alembic environment, in a checkout or in an installed wheel.
+
+    Raises:
+        StorageError: ``migrations_missing``, the installation is incomplete.
+    """
+    package = Path(__file__).resolve().parents[1]
+    candidates = [package / "_data" / "migrations", package.parent / "migrations"]
+    for candidate in candidates:
+        if (candidate / "env.py").is_file():
+            return candidate
+    raise StorageError("migrations_missing", "The database migrations are not installed: reinstall autoxrd-agent.")
+
+
+def current_revision(connection: Connection) -> str | None:
+    """Return the revision that a database says it has, None where it has no schema."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    rows = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
+    return str(rows[0]) if len(rows) == 1 else None
+
+
+def upgrade(engine: Engine, revision: str = "head") -> None:
+    """Bring a database to a revision, in one transaction."""
+    from alembic import command  # a fifth of a second: only when there is something to migrate
+
+    with engine.begin() as connection:
+        command.upgrade(_config(connection), revision)
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Bring a database back to an older revision, in one transaction."""
+    from alembic import command
+
+    with engine.begin() as connection:
+        command.downgrade(_config(connection), revision)
+
+
+def ensure_current(engine: Engine, *, read_only: bool) -> None:
+    """Check the revision of an existing database and upgrade an older one.
+
+    Raises:
+        StorageError: ``schema_unknown`` (no or a newer revision) or ``schema_old`` (read-only, upgrade needed).
+    """
+    with engine.connect() as connection:
+        found = current_revision(connection)
+    if found == HEAD:
+        return
+    if found not in known_revisions():
+        raise StorageError(
+            "schema_unknown",
+            f"The graph has database revision {found or 'none'}, which this version does not know: "
+            "use the version of AutoXRD that wrote it, or a newer one.",
+            context={"revision": found},
+        )
+    if read_only:
+        raise StorageError(
+            "schema_old", "The graph was written by an older version: open it once for writing (`autoxrd resume`)."
+        )
+    upgrade(engine)
+
+
+def known_revisions() -> tuple[str, ...]:
+    """Return all revisions, oldest first."""
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory(str(migrations_path()))
+    return tuple(reversed([r.revision for r in script.walk_revisions()]))
+
+
+def _config(connection: Connection) -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    # ConfigParser reads % as the start of a placeholder.
+    config.set_main_option("script_location", str(migrations_path()).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
