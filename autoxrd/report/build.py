@@ -1,0 +1,108 @@
+"""Write the whole report of a job: everything is rendered first, then put in place file by file."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from autoxrd.errors import StorageError
+from autoxrd.primitives import canonical_json, sha256_hex
+from autoxrd.report.bundle import MANIFEST, bundle_zip, manifest_json
+from autoxrd.report.cif import phase_cif
+from autoxrd.report.details import build_report
+from autoxrd.report.html import render_html
+from autoxrd.report.model import ReportInput
+from autoxrd.report.tables import parameters_csv, profile_csv, reflections_csv
+
+__all__ = ["render_files", "write_report"]
+
+BUNDLE = "bundle.zip"
+
+
+def _safe_name(text: str) -> str:
+    """Return a base name that is safe on every file system."""
+    name = re.sub(r"[^A-Za-z0-9_.+-]", "_", PurePosixPath(text.replace("\\", "/")).name).lstrip(".")
+    return name[:100] or "file"
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """Add a counter where two names would meet, letter case ignored."""
+    stem, dot, suffix = name.partition(".")
+    candidate, i = name, 1
+    while candidate.lower() in taken:
+        i += 1
+        candidate = f"{stem}_{i}{dot}{suffix}"
+    taken.add(candidate.lower())
+    return candidate
+
+
+def render_files(inp: ReportInput) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Render every file but the bundle.
+
+    Returns:
+        ``(files, keys)``: file name -> content, and what it is -> file name (the ``files`` of the ``--json`` object).
+    """
+    content = {
+        "profile": ("profile.csv", profile_csv(inp)),
+        "reflections": ("reflections.csv", reflections_csv(inp)),
+        "parameters": ("parameters.csv", parameters_csv(inp)),
+        "graph": ("graph.json", (canonical_json(dict(inp.graph)) + "\n").encode()),
+    }
+    taken: set[str] = set()
+    for i, phase in enumerate(inp.state.phases):
+        content[f"cif.{phase.name}"] = (_unique(f"{_safe_name(phase.name)}.cif", taken), phase_cif(inp, i))
+    taken.clear()
+    for name, data in sorted(inp.engine_files.items()):
+        content[f"engine.{name}"] = (f"engine/{_unique(_safe_name(name), taken)}", bytes(data))
+    files = dict(content.values())
+    keys = {key: name for key, (name, _) in content.items()}
+    keys = {"html": "report.html", "json": "report.json", **keys, "manifest": MANIFEST, "bundle": BUNDLE}
+    report = build_report(inp, keys, {name: sha256_hex(data) for name, data in files.items()})
+    files["report.json"] = (report.model_dump_json(indent=2) + "\n").encode()
+    files["report.html"] = render_html(inp, report).encode()
+    return files, keys
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_report(inp: ReportInput, directory: Path) -> dict[str, Path]:
+    """Write all files of the report; an earlier report in the directory is replaced.
+
+    Args:
+        inp: the report's input.
+        directory: created where missing.
+
+    Returns:
+        What it is -> path: ``html``, ``json``, ``profile``, ``reflections``, ``parameters``, ``graph``,
+        ``cif.PHASE``, ``engine.NAME``, ``manifest``, ``bundle``.
+
+    Raises:
+        StorageError: ``report_not_written`` when the file system refuses.
+    """
+    files, keys = render_files(inp)
+    complete: Mapping[str, bytes] = {**files, MANIFEST: manifest_json(files), BUNDLE: bundle_zip(files)}
+    try:
+        for name, data in complete.items():
+            _put(directory / name, data)
+    except OSError as error:
+        raise StorageError(
+            "report_not_written",
+            f"The report cannot be written to {directory}: {error.strerror or error}. Check space and permissions.",
+            context={"directory": str(directory)},
+        ) from error
+    return {key: directory / name for key, name in keys.items()}

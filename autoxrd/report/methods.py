@@ -1,0 +1,223 @@
+"""The methods section for a paper, generated from what was done, with its citations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from autoxrd.domain.action import ActionKind
+from autoxrd.domain.instrument import ANODE_LINES, Geometry, Radiation
+from autoxrd.domain.pattern import AxisKind, SigmaOrigin
+from autoxrd.report.citations import CITATIONS
+from autoxrd.report.format import fixed, number, pretty
+from autoxrd.report.model import ReportInput, Verdict
+from autoxrd.report.parameters import ParameterRow, accepted_path, parameter_rows
+
+__all__ = ["ENGINE_NAMES", "MethodsText", "methods_text"]
+
+ENGINE_NAMES = {"rietx": "rietx", "gsasii": "GSAS-II", "fullprof": "FullProf"}
+"""How each engine is written."""
+
+_ESD_SCALED_ENGINES = frozenset({"rietx"})
+"""Engines whose esds already carry the Berar-Lelann factor."""
+
+_INSTRUMENT_WORDS = {
+    "instrument.zero": "the zero offset",
+    "sample.displacement": "the specimen displacement",
+    "sample.offset_along": "the specimen offset along the beam",
+    "sample.offset_across": "the specimen offset across the beam",
+    "sample.transparency": "the specimen transparency",
+    "instrument.wavelength": "the wavelength",
+    "instrument.ka2_ratio": "the Kα₂/Kα₁ ratio",
+}
+_PHASE_WORDS = {
+    "scale": "scale factor",
+    "cell": "unit cell",
+    "x": "free coordinates",
+    "y": "free coordinates",
+    "z": "free coordinates",
+    "uiso": "isotropic displacement parameters",
+    "occupancy": "site occupancies",
+    "size": "Lorentzian size broadening",
+    "size_gauss": "Gaussian size broadening",
+    "strain": "Lorentzian strain broadening",
+    "strain_gauss": "Gaussian strain broadening",
+    "preferred_orientation": "March–Dollase coefficient",
+    "extinction": "extinction coefficient",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MethodsText:
+    """Paragraphs, and the keys of the cited works in the order of their first citation."""
+
+    paragraphs: tuple[str, ...]
+    cited: tuple[str, ...]
+
+
+class _Cited:
+    """Collects citations in the order in which the text uses them."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def __call__(self, *keys: str) -> str:
+        self.keys += [k for k in keys if k not in self.keys]
+        return "(" + "; ".join(CITATIONS[k].short for k in keys) + ")"
+
+
+def joined(words: Iterable[str]) -> str:
+    """Join words as in a sentence: ``a, b and c``."""
+    items = list(dict.fromkeys(words))
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+
+
+def _radiation(inp: ReportInput, cite: _Cited) -> str:
+    ins = inp.job.instrument
+    waves = joined(f"{w:.6g} Å" for w in ins.wavelengths_angstrom)
+    if ins.radiation is Radiation.NEUTRON:
+        return f"constant-wavelength neutrons (λ = {waves})"
+    for anode, lines in ANODE_LINES.items():
+        if ins.wavelengths_angstrom == tuple(line.wavelength_angstrom for line in lines):
+            source = f"; {CITATIONS['hoelzer'].short}" if anode not in {"Mo", "Ag"} else ""
+            if source:
+                cite("hoelzer")
+            return f"{anode} Kα X-rays (λ = {waves}{source})"
+    return f"X-rays (λ = {waves})"
+
+
+def _data(inp: ReportInput, cite: _Cited) -> str:
+    x, job = inp.arrays.x, inp.job
+    geometry = "Bragg–Brentano" if job.instrument.geometry is Geometry.BRAGG_BRENTANO else "Debye–Scherrer"
+    axis, unit = {
+        AxisKind.TWO_THETA: ("2θ", "°"),
+        AxisKind.D_SPACING: ("d", " Å"),
+        AxisKind.Q: ("Q", " Å⁻¹"),
+        AxisKind.TOF: ("time of flight", " µs"),
+    }[job.axis]
+    span = f"{number(float(x[0]))} to {number(float(x[-1]))}{unit}" if x.size else "an empty range"
+    steps = np.diff(x)
+    uniform = steps.size > 0 and float(np.ptp(steps)) < 0.01 * float(np.median(steps))
+    step = f" in steps of {number(float(np.median(steps)), digits=3)}{unit}" if uniform else ""
+    sigma = (
+        "uncertainties were used as measured"
+        if job.sigma_origin is SigmaOrigin.MEASURED
+        else "uncertainties were taken from counting statistics"
+    )
+    holes = joined(f"{number(lo)}–{number(hi)}{unit}" for lo, hi in job.excluded_regions)
+    excluded = f" Excluded: {holes}." if holes else ""
+    return (
+        f"The powder pattern ({x.size} points, {axis} from {span}{step}) was measured with {_radiation(inp, cite)} in "
+        f"{geometry} geometry; {sigma}.{excluded}"
+    )
+
+
+def _procedure(inp: ReportInput, cite: _Cited) -> str:
+    engine = ENGINE_NAMES.get(inp.state.engine, inp.state.engine)
+    own = f" {cite(inp.state.engine)}" if CITATIONS.get(inp.state.engine, CITATIONS["toby"]).doi else ""
+    if inp.state.engine == "rietx":
+        cite("rietx")
+    path = accepted_path(inp.steps, inp.state_id, inp.graph_root)
+    rejected = sum(not s.accepted for s in inp.steps)
+    tries = f"{len(inp.steps)} attempt{'s' * (len(inp.steps) != 1)}"
+    le_bail = (
+        f" Profile matching without a structural model {cite('le_bail')} came first."
+        if any(s.action.kind is ActionKind.PROFILE_MATCH for s in path)
+        else ""
+    )
+    return (
+        f"The structural model was refined by the Rietveld method {cite('rietveld')} with {engine} "
+        f"{inp.state.engine_version}{own}, driven by AutoXRD {inp.job.versions.get('autoxrd', '')}".rstrip()
+        + f" (planner {inp.job.planner}, gate policy {inp.job.policy_name}). Parameters were released one group at a "
+        f"time after the guidelines of the IUCr Commission on Powder Diffraction {cite('mccusker')}; a step was kept "
+        "only when the fit did not worsen, an effect that had been predicted for it was measured, and the model stayed "
+        f"physically and statistically admissible. Of {tries}, {rejected} "
+        f"{'was' if rejected == 1 else 'were'} rejected; the final state lies {len(path)} accepted "
+        f"step{'s' * (len(path) != 1)} from the start.{le_bail}"
+    )
+
+
+def _profile(rows: tuple[ParameterRow, ...], cite: _Cited) -> str:
+    values = {r.name: r for r in rows}
+    background = sum(r.name.startswith("background.") for r in rows)
+    sentences = [
+        f"Peak shapes were described by the Thompson–Cox–Hastings pseudo-Voigt function {cite('tch')}, its Gaussian "
+        f"width by the Caglioti law {cite('caglioti')}"
+    ]
+    axial = [values[k] for k in ("profile.S/L", "profile.H/L") if k in values]
+    if any(r.released or r.value > 0 for r in axial):
+        sentences.append(f"asymmetry by axial divergence {cite('fcj')}")
+    if background:
+        sentences.append(f"the background by a function of {background} coefficients")
+    return joined(sentences) + "."
+
+
+def _refined(inp: ReportInput, rows: tuple[ParameterRow, ...], cite: _Cited) -> str:
+    free = [r for r in rows if r.released]
+    common = [_INSTRUMENT_WORDS[r.name] for r in free if r.name in _INSTRUMENT_WORDS]
+    profile = [r.quantity.removeprefix("profile.") for r in free if r.name.startswith("profile.")]
+    if profile:
+        common.append(f"the profile parameters {joined(profile)}")
+    if any(r.name.startswith("background.") for r in free):
+        common.append("the background")
+    parts = [f"Refined in the last cycle were {joined(common)}"] if common else []
+    for phase in inp.state.phases:
+        own = [r for r in free if r.phase == phase.name]
+        words = [_PHASE_WORDS[k] for r in own if (k := r.quantity.split(".")[0]) in _PHASE_WORDS]
+        if any(r.quantity == "preferred_orientation" for r in own):
+            cite("march_dollase")
+        if words:
+            parts.append(f"for {phase.name} ({phase.space_group}) the {joined(words)}")
+    quality = inp.state.quality
+    count = f"{quality.n_parameters} parameters against {quality.n_points} points"
+    return ("; ".join(parts) + f": {count}.") if parts else f"The last cycle refined {count}."
+
+
+def _result(inp: ReportInput, cite: _Cited) -> str:
+    q = inp.state.quality
+    text = (
+        f"The agreement factors {cite('toby')} of the final state are Rwp = {fixed(q.rwp, 2, scale=100)} %, "
+        f"Rexp = {fixed(q.rexp, 2, scale=100)} %, goodness of fit = {fixed(q.gof, 2)}, "
+        f"Rp = {fixed(q.rp, 2, scale=100)} % and, with the background subtracted from the observed intensities, "
+        f"Rwp = {fixed(q.rwp_no_background, 2, scale=100)} %."
+    )
+    if inp.state.engine in _ESD_SCALED_ENGINES:
+        text += (
+            " Standard uncertainties are those of least squares, enlarged for serial correlation of the residuals "
+            f"{cite('berar')}; systematic errors are not in them."
+        )
+    else:
+        text += " Standard uncertainties are those of least squares; systematic errors are not in them."
+    weighed = [p for p in inp.state.phases if p.weight_fraction is not None]
+    if len(weighed) > 1:
+        shares = joined(
+            f"{p.name} {pretty(100 * m.value, None if m.esd is None else 100 * m.esd, digits=3)} %"
+            for p in weighed
+            if (m := p.weight_fraction) is not None
+        )
+        text += (
+            f" Weight fractions follow from the scale factors {cite('hill_howard')} and are relative to the "
+            f"crystalline phases of the model: {shares}."
+        )
+    return text
+
+
+def methods_text(inp: ReportInput) -> MethodsText:
+    """Write the methods section from the record of the job."""
+    cite = _Cited()
+    rows = parameter_rows(inp)
+    paragraphs = [
+        _data(inp, cite),
+        _procedure(inp, cite),
+        f"{_profile(rows, cite)} {_refined(inp, rows, cite)}",
+        _result(inp, cite),
+    ]
+    if inp.verdict in {Verdict.ABSTAINED, Verdict.FAILED}:
+        why = joined(r.text.rstrip(".") or r.code for r in inp.reasons)
+        paragraphs.append(
+            f"AutoXRD did not accept this refinement as a result: {why}. The figures above describe its last state."
+        )
+    paragraphs.append(f"Structure files and symmetry were handled by GEMMI {cite('gemmi')}.")
+    return MethodsText(tuple(paragraphs), tuple(cite.keys))

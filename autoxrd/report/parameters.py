@@ -1,0 +1,131 @@
+"""The parameter table: which phase and atom a name belongs to, and which step released it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from autoxrd.domain.action import ActionKind
+from autoxrd.domain.state import ParameterValue
+from autoxrd.report.model import ReportInput, StepRecord
+
+__all__ = ["ParameterRow", "accepted_path", "covers", "parameter_rows"]
+
+_ATOM = re.compile(r"^phase\.(?P<phase>[^.]+)\.atom\.(?P<atom>.+)\.(?P<quantity>[^.]+)$")
+_PHASE = re.compile(r"^phase\.(?P<phase>[^.]+)\.(?P<quantity>.+)$")
+_COORDINATES = ("x", "y", "z")
+_UNITS = {
+    "cell.a": "Å", "cell.b": "Å", "cell.c": "Å", "cell.alpha": "°", "cell.beta": "°", "cell.gamma": "°",
+    "cell.volume": "Å³", "density": "g/cm³", "uiso": "Å²", "size": "°", "strain": "°", "size_gauss": "°",
+    "strain_gauss": "°", "crystallite_size_nm": "nm", "microstrain_percent": "%",
+    "instrument.zero": "°", "instrument.wavelength": "Å", "sample.displacement": "mm",
+    "sample.offset_along": "mm", "sample.offset_across": "mm", "profile.U": "°²", "profile.V": "°²",
+    "profile.W": "°²", "profile.X": "°", "profile.Y": "°",
+}  # fmt: skip
+"""Units of the engine-neutral names (DESIGN section 5), used where the engine gives none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRow:
+    """One line of parameters.csv.
+
+    Args:
+        phase, atom: empty where the quantity belongs to neither.
+        quantity: what is left of the name, e.g. ``cell.a`` or ``uiso``.
+        released_in_step: ordinal of the accepted step that freed it, None where it was never freed.
+    """
+
+    name: str
+    phase: str
+    atom: str
+    quantity: str
+    value: float
+    esd: float | None
+    unit: str
+    lower: float | None
+    upper: float | None
+    released: bool
+    released_in_step: int | None
+    derived: bool
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    if match := _ATOM.match(name):
+        return match["phase"], match["atom"], match["quantity"]
+    if match := _PHASE.match(name):
+        return match["phase"], "", match["quantity"]
+    return "", "", name
+
+
+def _expanded(selector: str) -> Iterable[str]:
+    """Name patterns that a selector stands for (DESIGN section 5)."""
+    yield selector
+    if selector in {"background", "sample.offset"}:
+        yield f"{selector}[._]*"
+    if selector == "profile.SH/L":
+        yield from ("profile.S/L", "profile.H/L")
+    if selector.endswith(".cell"):
+        yield f"{selector}.*"
+    if selector.endswith(".position"):
+        yield from (f"{selector.removesuffix('position')}{c}" for c in _COORDINATES)
+    if selector.endswith(".uiso") and ".atom." not in selector:
+        yield f"{selector.removesuffix('uiso')}atom.*.uiso"
+
+
+def covers(selector: str, name: str) -> bool:
+    """Tell whether a selector releases the parameter of that name."""
+    # A wildcard inside a selector stays within its segment's place; labels may hold brackets of no meaning here.
+    return any(fnmatchcase(name, pattern) for pattern in _expanded(selector))
+
+
+def accepted_path(steps: Sequence[StepRecord], final: str, root: str) -> tuple[StepRecord, ...]:
+    """Return the accepted steps that lead from the root to the final state, in order."""
+    by_child = {s.candidate_state: s for s in steps if s.accepted and s.candidate_state}
+    path: list[StepRecord] = []
+    state = final
+    while state != root and state in by_child and len(path) <= len(steps):
+        path.append(by_child[state])
+        state = by_child[state].parent_state
+    return tuple(reversed(path))
+
+
+def _released_in(parameter: ParameterValue, path: Sequence[StepRecord]) -> int | None:
+    """Ordinal of the step from which the parameter is free without a break until the end."""
+    if not parameter.released and not (parameter.derived and parameter.esd is not None):
+        return None
+    since: int | None = None
+    for step in path:
+        if not any(covers(selector, parameter.name) for selector in step.action.parameters):
+            continue
+        if step.action.kind is ActionKind.FREEZE:
+            since = None
+        elif since is None:
+            since = step.ordinal
+    return since
+
+
+def parameter_rows(inp: ReportInput) -> tuple[ParameterRow, ...]:
+    """Return every parameter and derived quantity of the final state, in the state's order."""
+    path = accepted_path(inp.steps, inp.state_id, inp.graph_root)
+    rows = []
+    for p in inp.state.parameters:
+        phase, atom, quantity = _split(p.name)
+        rows.append(
+            ParameterRow(
+                name=p.name,
+                phase=phase,
+                atom=atom,
+                quantity=quantity,
+                value=p.value,
+                esd=p.esd,
+                unit=p.unit or _UNITS.get(quantity, ""),
+                lower=p.lower,
+                upper=p.upper,
+                released=p.released,
+                released_in_step=_released_in(p, path),
+                derived=p.derived,
+            )
+        )
+    return tuple(rows)

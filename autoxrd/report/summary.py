@@ -1,0 +1,198 @@
+"""The ``--json`` object of a job, which is also the head of report.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from autoxrd.domain.pattern import Notice
+from autoxrd.domain.state import MeasuredValue, PhaseSummary
+from autoxrd.report.model import ReportInput, Verdict
+
+__all__ = [
+    "SCHEMA_NAME",
+    "CodedText",
+    "Percentages",
+    "ReportSummary",
+    "build_summary",
+    "coded",
+]
+
+SCHEMA_NAME = "autoxrd.report/1"
+
+
+class Boundary(BaseModel):
+    """Base of everything that is written to report.json."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+
+
+class CodedText(Boundary):
+    """A stable code and a sentence for a person."""
+
+    code: str
+    text: str
+
+
+class Percentages(Boundary):
+    """R factors in percent, definitions of Toby (2006), doi:10.1154/1.2179804."""
+
+    rwp_percent: float
+    rexp_percent: float
+    gof: float
+    rp_percent: float
+    rwp_without_background_percent: float
+    n_points: int
+    n_parameters: int
+
+
+class CellReport(Boundary):
+    """Cell lengths in angstrom, angles in degrees, volume in cubic angstrom."""
+
+    a: MeasuredValue
+    b: MeasuredValue
+    c: MeasuredValue
+    alpha: MeasuredValue
+    beta: MeasuredValue
+    gamma: MeasuredValue
+    volume: MeasuredValue
+
+
+class PhaseReport(Boundary):
+    """One phase of the final state."""
+
+    name: str
+    space_group: str
+    cell: CellReport
+    weight_fraction: MeasuredValue | None
+    """0 to 1 among the crystalline phases; null where it cannot be told."""
+    r_bragg_percent: float | None
+
+
+class InstrumentReport(Boundary):
+    """What was found of the instrument; null where the model has no such parameter."""
+
+    zero_deg: MeasuredValue | None
+    """Degrees 2theta, added to the calculated positions."""
+    displacement_mm: MeasuredValue | None
+    wavelengths_angstrom: list[float]
+
+
+class UnexplainedPeakReport(Boundary):
+    """A peak of the residual that no calculated reflection explains."""
+
+    two_theta_deg: float
+    d_angstrom: float
+    area_share: float
+    """Share of the area of all observed peaks, 0 to 1."""
+
+
+class StepCounts(Boundary):
+    """How many attempts were accepted and rejected."""
+
+    accepted: int
+    rejected: int
+
+
+class EngineReport(Boundary):
+    """Which engine computed the fit, and how long it took."""
+
+    name: str
+    version: str
+    seconds: float
+
+
+class ReportSummary(Boundary):
+    """The result of a job: R factors in percent, lengths in angstrom, fractions 0 to 1."""
+
+    schema_: Literal["autoxrd.report/1"] = Field(default="autoxrd.report/1", alias="schema")
+    verdict: Verdict
+    reasons: list[str]
+    quality: Percentages
+    phases: list[PhaseReport]
+    instrument: InstrumentReport
+    unexplained_peak_ratio: float | None
+    unexplained_peaks: list[UnexplainedPeakReport]
+    warnings: list[CodedText]
+    steps: StepCounts
+    engine: EngineReport
+    wall_seconds: float
+    graph_root: str
+    final_state: str
+    files: dict[str, str]
+    """What it is -> file name inside the job's directory."""
+
+
+def coded(notices: tuple[Notice, ...]) -> list[CodedText]:
+    """Carry domain notices over the boundary."""
+    return [CodedText(code=n.code, text=n.text) for n in notices]
+
+
+def percentages(inp: ReportInput) -> Percentages:
+    """Return the R factors of the final state in percent."""
+    q = inp.state.quality
+    return Percentages(
+        rwp_percent=100 * q.rwp,
+        rexp_percent=100 * q.rexp,
+        gof=q.gof,
+        rp_percent=100 * q.rp,
+        rwp_without_background_percent=100 * q.rwp_no_background,
+        n_points=q.n_points,
+        n_parameters=q.n_parameters,
+    )
+
+
+def _phase(inp: ReportInput, phase: PhaseSummary) -> PhaseReport:
+    r_bragg = inp.state.quality.r_bragg.get(phase.name, phase.r_bragg)
+    return PhaseReport(
+        name=phase.name,
+        space_group=phase.space_group,
+        cell=CellReport(**phase.cell),
+        weight_fraction=phase.weight_fraction,
+        r_bragg_percent=None if r_bragg is None else 100 * r_bragg,
+    )
+
+
+def _instrument(inp: ReportInput) -> InstrumentReport:
+    values = {p.name: MeasuredValue(value=p.value, esd=p.esd) for p in inp.state.parameters}
+    wavelengths = list(inp.job.instrument.wavelengths_angstrom)
+    if wavelengths and (refined := values.get("instrument.wavelength")):
+        # Only the first line is a parameter; the others keep their ratio to it.
+        wavelengths = [w * refined.value / wavelengths[0] for w in wavelengths]
+    return InstrumentReport(
+        zero_deg=values.get("instrument.zero"),
+        displacement_mm=values.get("sample.displacement"),
+        wavelengths_angstrom=wavelengths,
+    )
+
+
+def build_summary(inp: ReportInput, files: Mapping[str, str]) -> ReportSummary:
+    """Build the ``--json`` object.
+
+    Args:
+        inp: the report's input.
+        files: what it is -> file name, as written beside the report.
+    """
+    ratio = inp.state.features.get("unexplained_peak_ratio")
+    accepted = sum(s.accepted for s in inp.steps)
+    return ReportSummary(
+        verdict=inp.verdict,
+        reasons=[r.code for r in inp.reasons],
+        quality=percentages(inp),
+        phases=[_phase(inp, p) for p in inp.state.phases],
+        instrument=_instrument(inp),
+        unexplained_peak_ratio=ratio.value if ratio and ratio.available else None,
+        unexplained_peaks=[
+            UnexplainedPeakReport(two_theta_deg=p.two_theta_deg, d_angstrom=p.d_angstrom, area_share=p.area_share)
+            for p in inp.state.unexplained_peaks
+        ],
+        warnings=coded(inp.warnings),
+        steps=StepCounts(accepted=accepted, rejected=len(inp.steps) - accepted),
+        engine=EngineReport(name=inp.state.engine, version=inp.state.engine_version, seconds=inp.engine_seconds),
+        wall_seconds=inp.wall_seconds,
+        graph_root=inp.graph_root,
+        final_state=inp.state_id,
+        files=dict(files),
+    )
