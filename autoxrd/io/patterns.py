@@ -1,0 +1,55 @@
+"""Read one powder pattern: find the reader that understands the content, read, check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autoxrd.domain.pattern import Pattern
+from autoxrd.io.checks import finish
+from autoxrd.io.columns import COLUMNS
+from autoxrd.io.gsas import GSAS
+from autoxrd.io.raw import Reader
+from autoxrd.io.settings import DEFAULT_READ_SETTINGS, ReadSettings
+from autoxrd.io.source import Source, load_source
+from autoxrd.io.vendors import refuse_vendor_formats
+from autoxrd.io.xrdml import XRDML
+
+__all__ = ["READERS", "read_pattern"]
+
+READERS: tuple[Reader, ...] = (XRDML, GSAS, COLUMNS)
+"""Asked in this order; the content decides, never the extension. The most particular come first."""
+
+
+def read_pattern(path: Path, *, bank: int | None = None, settings: ReadSettings = DEFAULT_READ_SETTINGS) -> Pattern:
+    """Read a powder pattern from a file.
+
+    Args:
+        path: the file.
+        bank: number of the bank (GSAS) or scan (XRDML, from 1) to read; the first by default.
+        settings: limits and thresholds.
+
+    Returns:
+        A checked pattern: finite, strictly increasing axis, all sigma > 0, read-only arrays. Its ``axis``
+        may be TOF, Q or d: the caller decides whether it can use those.
+
+    Raises:
+        UserInputError: the file cannot be used as it is; the sentence names the file, the line where
+            there is one, and what was expected. Codes: ``file_*``, ``format_unknown``,
+            ``format_unsupported``, ``pattern_*``, ``gsas_*``, ``xrdml_*``, ``bank_missing``.
+    """
+    source = load_source(Path(path), max_bytes=settings.max_bytes)
+    refuse_vendor_formats(source)
+    for reader in READERS:
+        if reader.understands(source):
+            return finish(reader.read(source, bank, settings), source, settings)
+    raise _unknown(source)
+
+
+def _unknown(source: Source) -> Exception:
+    """Say what is read where nothing was recognised."""
+    what = "binary data of an unknown kind" if source.looks_binary else "text of an unknown kind"
+    sentence = (
+        f"holds {what}; expected columns of 2theta and intensity (.xy .xye .csv .dat .prn), "
+        "GSAS powder text (BANK records), FullProf or PANalytical XRDML."
+    )
+    return source.error("format_unknown", sentence)
