@@ -135,6 +135,8 @@ class EngineResult:
         gains: release gain by selector: predicted drop of sum(w e^2) when the selector is released
             beside all that is free (Gauss-Newton), where the engine offers derivatives.
         gain_counts: number of parameters that each gain would add.
+        selectors: names of the parameters that each released selector freed; empty where symmetry
+            or a constraint leaves nothing to move.
         seconds: engine time; not part of any hash.
     """
 
@@ -154,6 +156,7 @@ class EngineResult:
     notices: tuple[Notice, ...] = ()
     gains: Mapping[str, float] = field(default_factory=dict)
     gain_counts: Mapping[str, int] = field(default_factory=dict)
+    selectors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     engine: str = ""
     engine_version: str = ""
     seconds: float = 0.0

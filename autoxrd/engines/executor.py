@@ -1,0 +1,278 @@
+"""A session with an engine whose backend speaks the protocol: encode, ask, decode, check.
+
+Pre-starts the child, starts a new one when the last died, and holds no state of the job: what the
+engine needs travels in the snapshot.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from autoxrd.domain.instrument import Instrument
+from autoxrd.domain.pattern import Pattern
+from autoxrd.domain.structure import CrystalStructure
+from autoxrd.engines.decoding import decode_result
+from autoxrd.engines.launcher import ChildProcess, Launcher
+from autoxrd.engines.protocol import EngineCommand, EngineResult, Snapshot
+from autoxrd.errors import (
+    EngineCrashed,
+    EngineDiverged,
+    EngineError,
+    EngineOutputInvalid,
+    EngineTimeout,
+    UserInputError,
+)
+
+__all__ = ["ProtocolSession", "SessionSettings"]
+
+PROTOCOL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """Wall clocks of a session.
+
+    Args:
+        command_seconds: wall clock of one command; the process is killed after it.
+        soft_share: share of it after which the engine is asked to stop by itself, so that its
+            process survives.
+    """
+
+    command_seconds: float = 600.0
+    soft_share: float = 0.9
+
+
+class ProtocolSession:
+    """An engine session over one child process at a time.
+
+    Args:
+        name: engine's name, written into snapshots.
+        launcher: how to start its process.
+        settings: wall clocks.
+
+    Attributes:
+        engine_seconds: total time spent waiting for the engine, start included.
+        starts: number of processes started so far.
+    """
+
+    def __init__(self, name: str, launcher: Launcher, settings: SessionSettings | None = None) -> None:
+        self.name = name
+        self.engine_seconds = 0.0
+        self.starts = 0
+        self._launcher = launcher
+        self._settings = settings or SessionSettings()
+        self._numbers = itertools.count(1)
+        self._child: ChildProcess | None = None
+        self._greeting: dict[str, object] | None = None
+        self._start()
+
+    def hello(self) -> Mapping[str, object]:
+        """Return what the backend says of itself: version, selectors, edits, export kinds."""
+        self._ready()
+        assert self._greeting is not None
+        return self._greeting
+
+    def prepare(
+        self,
+        pattern: Pattern,
+        instrument: Instrument,
+        structures: Sequence[CrystalStructure],
+        settings: Mapping[str, object],
+    ) -> Snapshot:
+        """Build the first snapshot from checked input.
+
+        Raises:
+            UserInputError: the engine cannot use this input.
+            EngineError: the process failed.
+        """
+        request = {
+            "axis": pattern.axis.value,
+            "instrument": _instrument_json(instrument),
+            "structures": [_structure_json(structure) for structure in structures],
+            "settings": dict(settings),
+        }
+        with _Folder(self) as folder:
+            (folder / "input.json").write_text(json.dumps(request), encoding="utf-8")
+            np.savez(folder / "pattern.npz", x=pattern.x, y=pattern.y, sigma=pattern.sigma)
+            self._ask("prepare", folder)
+            return Snapshot(self.name, _read(folder / "snapshot.out"))
+
+    def execute(self, snapshot: Snapshot, command: EngineCommand) -> tuple[Snapshot, EngineResult]:
+        """Refine from a snapshot; the snapshot itself is never changed.
+
+        Raises:
+            EngineCrashed: the process ended.
+            EngineTimeout: the wall clock was passed.
+            EngineDiverged: the fit cannot be continued.
+            EngineOutputInvalid: the answer is incomplete.
+            UserInputError: the command cannot be carried out on this model.
+        """
+        self._check(snapshot)
+        with _Folder(self) as folder:
+            (folder / "snapshot.in").write_bytes(snapshot.payload)
+            soft = self._settings.soft_share * self._settings.command_seconds
+            (folder / "command.json").write_text(json.dumps(_command_json(command, soft)), encoding="utf-8")
+            answer = self._ask("execute", folder)
+            after = Snapshot(self.name, _read(folder / "snapshot.out"))
+            return after, decode_result(
+                folder / "result.json", folder / "result.npz", engine=self.name, seconds=_number(answer.get("seconds"))
+            )
+
+    def export(self, snapshot: Snapshot, kinds: Sequence[str]) -> Mapping[str, bytes]:
+        """Return files by name (refined CIF, native project, reflection list).
+
+        Raises:
+            EngineError: the process failed.
+        """
+        self._check(snapshot)
+        with _Folder(self) as folder:
+            (folder / "snapshot.in").write_bytes(snapshot.payload)
+            answer = self._ask("export", folder, kinds=list(kinds))
+            return {name: _read(folder / "files" / name) for name in _file_names(answer.get("files"))}
+
+    def close(self) -> None:
+        """End the engine's process."""
+        if self._child is not None:
+            self._child.close()
+        self._child = None
+        self._greeting = None
+
+    def _check(self, snapshot: Snapshot) -> None:
+        if snapshot.engine != self.name:
+            raise UserInputError(
+                "snapshot_of_other_engine", f"This snapshot was written by {snapshot.engine}, not by {self.name}."
+            )
+
+    def _start(self) -> ChildProcess:
+        self._child = self._launcher.start()
+        self._greeting = None
+        self.starts += 1
+        return self._child
+
+    def _ready(self) -> ChildProcess:
+        """Return a child that has answered ``hello``, starting one where needed."""
+        child = self._child
+        if child is None or not child.alive:
+            if child is not None:
+                child.close()
+            child = self._start()
+        if self._greeting is None:
+            answer = self._exchange(child, {"command": "hello"}, self._launcher.settings.start_seconds)
+            if answer.get("protocol") != PROTOCOL:
+                self.close()
+                spoken = answer.get("protocol")
+                raise EngineOutputInvalid(
+                    "engine_protocol_unknown", f"The engine speaks protocol {spoken}, not {PROTOCOL}."
+                )
+            self._greeting = answer
+        return child
+
+    def _ask(self, command: str, folder: Path, **fields: object) -> dict[str, object]:
+        child = self._child
+        assert child is not None
+        message = {"command": command, "folder": str(folder), **fields}
+        return self._exchange(child, message, self._settings.command_seconds)
+
+    def _exchange(self, child: ChildProcess, message: Mapping[str, object], seconds: float) -> dict[str, object]:
+        started = time.perf_counter()
+        try:
+            answer = child.request({"id": next(self._numbers), **message}, seconds)
+        finally:
+            self.engine_seconds += time.perf_counter() - started
+        if answer.get("ok") is not True:
+            raise _refusal(answer)
+        return answer
+
+
+class _Folder:
+    """A directory for the files of one command, inside the child's scratch; gone afterwards."""
+
+    def __init__(self, session: ProtocolSession) -> None:
+        child = session._ready()
+        self._path = child.scratch / f"command-{next(session._numbers):06d}"
+
+    def __enter__(self) -> Path:
+        self._path.mkdir()
+        return self._path
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+def _refusal(answer: Mapping[str, object]) -> UserInputError | EngineError:
+    """Turn a refused command into the exception that it stands for."""
+    code, detail = str(answer.get("code")), str(answer.get("detail"))
+    kinds: dict[object, type[UserInputError] | type[EngineError]] = {
+        "input": UserInputError,
+        "diverged": EngineDiverged,
+        "timeout": EngineTimeout,
+        "internal": EngineCrashed,
+    }
+    return kinds.get(answer.get("kind"), EngineOutputInvalid)(code, detail)
+
+
+def _file_names(names: object) -> list[str]:
+    """Return the names of exported files, each of which must be a bare name."""
+    if isinstance(names, list) and all(isinstance(name, str) and name and Path(name).name == name for name in names):
+        return names
+    raise EngineOutputInvalid("engine_files_invalid", "The engine's list of files is not one.")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise EngineOutputInvalid("engine_file_missing", f"The engine left out the file {path.name}.") from error
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _instrument_json(instrument: Instrument) -> dict[str, object]:
+    return {
+        "radiation": instrument.radiation.value,
+        "geometry": instrument.geometry.value,
+        "lines": [dataclasses.asdict(line) for line in instrument.lines],
+        "polarization": instrument.polarization,
+        "goniometer_radius_mm": instrument.goniometer_radius_mm,
+        "zero_deg": instrument.zero_deg,
+        "profile": None if instrument.profile is None else dataclasses.asdict(instrument.profile),
+    }
+
+
+def _structure_json(structure: CrystalStructure) -> dict[str, object]:
+    return {
+        "name": structure.name,
+        "title": structure.title,
+        "space_group": structure.space_group,
+        "space_group_number": structure.space_group_number,
+        "operations": list(structure.operations),
+        "cell": list(structure.cell.as_tuple()),
+        "atoms": [dataclasses.asdict(atom) for atom in structure.atoms],
+        "formula": structure.formula,
+        "source_name": structure.source_name,
+        "source_sha256": structure.source_sha256,
+        "notices": [dataclasses.asdict(notice) for notice in structure.notices],
+    }
+
+
+def _command_json(command: EngineCommand, soft_seconds: float) -> dict[str, object]:
+    return {
+        "released": list(command.released),
+        "bounds": [bound.model_dump() for bound in command.bounds],
+        "cycles": command.cycles,
+        "mode": command.mode,
+        "gains": command.gains,
+        "soft_seconds": soft_seconds,
+        "edits": [{"kind": edit.kind, "values": dict(edit.values)} for edit in command.edits],
+    }

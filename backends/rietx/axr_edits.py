@@ -1,0 +1,156 @@
+"""Changes of the model that are not the release of a parameter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import rietx as rx
+from axr_names import map_path
+from axr_private import table_of
+from axr_seeds import background_model, chebyshev_design, fit_chebyshev
+from axr_state import State
+from axr_wire import Refused
+
+__all__ = ["EDITS", "apply_edits"]
+
+_COORDINATE = re.compile(r"phases\.(\d+)\.atoms\.(\d+)\.([xyz])")
+
+
+def apply_edits(state: State, edits: list[dict[str, Any]]) -> State:
+    """Return the state after the edits, in order.
+
+    Raises:
+        Refused: an edit is unknown or cannot be made.
+    """
+    for edit in edits:
+        if edit["kind"] not in EDITS:
+            raise Refused("input", "edit_unknown", f"Unknown edit {edit['kind']!r}; known are {sorted(EDITS)}.")
+        try:
+            state = EDITS[edit["kind"]](state, edit["values"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise Refused("input", "edit_invalid", f"The edit {edit['kind']} cannot be made: {error}") from error
+    return replace(state, last={}) if edits else state
+
+
+def _background(state: State, values: dict[str, Any]) -> State:
+    """Change the number of terms and keep the curve as far as the new terms can follow it."""
+    terms = int(values["terms"])
+    if not 1 <= terms <= 36:
+        raise ValueError("the number of background terms must be between 1 and 36")
+    old = np.array([item.value for item in state.instrument.background.coefficients])
+    if terms >= old.size:
+        return _with_background(state, np.concatenate([old, np.zeros(terms - old.size)]))
+    x, curve = _curve(state)
+    return _with_background(state, fit_chebyshev(x, curve, terms))
+
+
+def _curve(state: State) -> tuple[np.ndarray, np.ndarray]:
+    x = state.x[state.used()]
+    coefficients = np.array([item.value for item in state.instrument.background.coefficients])
+    return x, chebyshev_design(x, coefficients.size, float(x[0]), float(x[-1])).T @ coefficients
+
+
+def _with_background(state: State, coefficients: np.ndarray) -> State:
+    instrument = state.instrument.model_copy(deep=True)
+    instrument.background = background_model(coefficients)
+    return state.with_models(state.structure, instrument)
+
+
+def _on_other_points(state: State, changed: State) -> State:
+    """Carry the background curve to another set of points: its polynomials live on the used range."""
+    x_old, curve = _curve(state)
+    x_new = changed.x[changed.used()]
+    if x_new.size < 50:
+        raise ValueError("fewer than 50 points would remain")
+    terms = len(state.instrument.background.coefficients)
+    inside = x_new[(x_new >= x_old[0]) & (x_new <= x_old[-1])]
+    target = chebyshev_design(x_new, terms, float(x_new[0]), float(x_new[-1])).T
+    if inside.size < terms:
+        return changed
+    # beyond the old range the curve is carried level: a polynomial must not be extrapolated
+    return _with_background(changed, np.linalg.lstsq(target, np.interp(x_new, x_old, curve), rcond=None)[0])
+
+
+def _range(state: State, values: dict[str, Any]) -> State:
+    lower, upper = float(values["lower_deg"]), float(values["upper_deg"])
+    if not lower < upper:
+        raise ValueError("lower_deg must be below upper_deg")
+    return _on_other_points(state, replace(state, limits=(lower, upper)))
+
+
+def _exclude(state: State, values: dict[str, Any]) -> State:
+    lower, upper = float(values["lower_deg"]), float(values["upper_deg"])
+    if not lower < upper:
+        raise ValueError("lower_deg must be below upper_deg")
+    return _on_other_points(state, replace(state, excluded=(*state.excluded, (lower, upper))))
+
+
+def _texture(state: State, values: dict[str, Any]) -> State:
+    axis = tuple(round(float(value)) for value in values["axis"])
+    structure = state.structure.model_copy(deep=True)
+    phase = structure.phases[_phase_index(state, values["phase"])]
+    phase.preferred_orientation = rx.PreferredOrientation(axis=axis)
+    return state.with_models(structure, state.instrument)
+
+
+def _remove_phase(state: State, values: dict[str, Any]) -> State:
+    gone = _phase_index(state, values["phase"])
+    if len(state.structure.phases) == 1:
+        raise ValueError("the only phase cannot be removed")
+    keep = [index for index in range(len(state.structure.phases)) if index != gone]
+    structure = state.structure.model_copy(deep=True)
+    structure.phases = [structure.phases[index] for index in keep]
+    return replace(
+        state.with_models(structure, state.instrument),
+        domain=tuple(state.domain[index] for index in keep),
+        shared=tuple(state.shared[index] for index in keep),
+        reflections=[
+            dict(item, phase_index=keep.index(item["phase_index"]))
+            for item in state.reflections
+            if item["phase_index"] in keep
+        ],
+    )
+
+
+def _value(state: State, values: dict[str, Any]) -> State:
+    """Set one parameter of ours; a coordinate moves as given, a symmetry-bound value is refused."""
+    name, value = str(values["selector"]), float(values["value"])
+    structure, instrument = state.structure.model_copy(deep=True), state.instrument.model_copy(deep=True)
+    table = table_of(structure, instrument)
+    for entry in table.entries:
+        mapped = map_path(entry.path, structure)
+        if mapped is None or mapped.name != name:
+            continue
+        coordinate = _COORDINATE.fullmatch(entry.path)
+        if entry.locked or (entry.tie is not None and not coordinate):
+            raise ValueError(f"{name} is fixed by symmetry or follows another parameter")
+        if coordinate:
+            phase, atom, axis = coordinate.groups()
+            getattr(structure.phases[int(phase)].atoms[int(atom)], axis).value = value
+        else:
+            entry.value = value / mapped.factor
+            table.refresh_ties()
+            table.apply_to_models(structure, instrument)
+        return state.with_models(structure, instrument)
+    raise ValueError(f"there is no parameter {name}")
+
+
+def _phase_index(state: State, name: object) -> int:
+    for index, phase in enumerate(state.structure.phases):
+        if phase.name == name:
+            return index
+    raise ValueError(f"there is no phase {name}")
+
+
+EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
+    "background": _background,
+    "range": _range,
+    "exclude": _exclude,
+    "texture": _texture,
+    "remove_phase": _remove_phase,
+    "value": _value,
+}

@@ -1,0 +1,164 @@
+"""Every touch of rietx that its public interface does not offer, in one place.
+
+rietx 1.10.0 declares its whole interface unfrozen; what is below has, besides, no public spelling:
+
+* the answer's full covariance (public: only the five largest correlations),
+* bounds on a coordinate's displacement (public: none, "DOFs are unbounded"),
+* carrying Le Bail intensities into a fresh object (public: only through a history tree),
+* the Jacobian that ``Refinement.suggest`` builds (public: only its ranking of single parameters).
+
+An upgrade of rietx starts by reading this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import rietx as rx
+from rietx.model.forward import compile_model
+from rietx.optimize.least_squares import _jacobian_for, _make_residual
+from rietx.params.vector import ParameterTable
+from rietx.refine import _extract_reflections, _restore_lebail
+from rietx.schemas.history import RefinementState, ReflectionState
+
+__all__ = [
+    "Answer",
+    "BoundedRefinement",
+    "answer_covariance",
+    "build_table",
+    "carry_intensities",
+    "compiled",
+    "extract_intensities",
+    "jacobian_and_residual",
+    "narrow",
+    "restored",
+    "table_of",
+]
+
+
+class BoundedRefinement(rx.Refinement):
+    """A refinement whose parameter table takes extra bounds by path.
+
+    Bounds live here and not in the models, so that a bound of one command does not outlive it.
+    """
+
+    extra_bounds: Mapping[str, tuple[float, float]] = {}
+
+    def _prepare_table(self, *, restore: bool) -> Any:
+        table = super()._prepare_table(restore=restore)
+        narrow(table, self.extra_bounds)
+        return table
+
+
+def narrow(table: Any, bounds: Mapping[str, tuple[float, float]]) -> None:
+    """Intersect the bounds of a table's entries with others, by path."""
+    if not bounds:
+        return
+    for entry in table.entries:
+        if entry.path in bounds:
+            lower, upper = bounds[entry.path]
+            entry.lo, entry.hi = max(entry.lo, lower), min(entry.hi, upper)
+            if entry.tie is None and not entry.locked:
+                entry.value = min(max(entry.value, entry.lo), entry.hi)
+    table.refresh_ties()
+
+
+def restored(
+    structure: Any, instrument: Any, *, mode: str, limits: tuple[float, float] | None, reflections: list[dict[str, Any]]
+) -> BoundedRefinement:
+    """Return a fresh refinement object in the given state, with nothing free."""
+    ref = BoundedRefinement(structure, instrument, history=False)
+    ref._restore_state(
+        RefinementState(
+            structure=structure,
+            instrument=instrument,
+            mode=mode,
+            free_declared=True,
+            two_theta_limits=limits,
+            reflections=[ReflectionState.model_validate(item) for item in reflections],
+        )
+    )
+    return ref
+
+
+def build_table(ref: Any) -> Any:
+    """Return the parameter table of the working state, ties, holds and extra bounds applied, nothing free."""
+    table = ref._working_table()
+    table.set_vary(["*"], False)
+    return table
+
+
+def compiled(
+    structure: Any,
+    instrument: Any,
+    pattern: Any,
+    *,
+    mode: str,
+    limits: tuple[float, float] | None,
+    moving: set[str] | None = None,
+) -> Any:
+    """Return the forward model at the models' values.
+
+    ``moving`` None makes no claim about what may move, so that what comes out is a function of the
+    values alone and not of which parameters happen to be free.
+    """
+    return compile_model(structure, instrument, pattern, mode=mode, two_theta_limits=limits, moving_paths=moving)
+
+
+def carry_intensities(reflections: list[dict[str, Any]], model: Any) -> None:
+    """Put stored Le Bail intensities into a compiled model."""
+    _restore_lebail([ReflectionState.model_validate(item) for item in reflections], model)
+
+
+def extract_intensities(model: Any) -> list[dict[str, Any]]:
+    """Return the Le Bail intensities of a compiled model as JSON."""
+    return [item.model_dump(mode="json") for item in _extract_reflections(model)]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The covariance that the last fit's esds were read from.
+
+    Args:
+        table: the parameter table of the answer.
+        theta: free vector, shape (k,).
+        stderr: esds of the free vector, shape (k,), Berar-Lelann factor included.
+        correlation: shape (k, k), or None.
+    """
+
+    table: Any
+    theta: np.ndarray
+    stderr: np.ndarray | None
+    correlation: np.ndarray | None
+
+    def covariance(self, paths: list[str]) -> np.ndarray:
+        """Return the covariance of free or tied entries, shape (n, n), in rietx's units."""
+        if self.stderr is None:
+            return np.zeros((len(paths), len(paths)))
+        return np.asarray(self.table.physical_covariance(self.theta, self.stderr, self.correlation, paths))
+
+    def esds(self) -> dict[str, float]:
+        """Return the esd of every free or tied entry that the data measured, by path."""
+        if self.stderr is None:
+            return {}
+        return dict(self.table.stderr_physical(self.theta, self.stderr, self.correlation))
+
+
+def answer_covariance(ref: Any) -> Answer:
+    """Return the covariance of the last fit of a refinement object."""
+    _, table, theta, stderr, correlation = ref._answer_covariance
+    return Answer(table, np.asarray(theta), stderr, correlation)
+
+
+def jacobian_and_residual(model: Any, table: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weighted Jacobian (rows, free columns) and residual (rows,) of a table's free set."""
+    theta = table.x0()
+    return np.asarray(_jacobian_for(model, table, "numpy")(theta)), np.asarray(_make_residual(model, table)(theta))
+
+
+def table_of(structure: Any, instrument: Any) -> Any:
+    """Return a plain parameter table (no user ties) for reading values."""
+    return ParameterTable(structure, instrument)
