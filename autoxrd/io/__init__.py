@@ -10,15 +10,34 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from autoxrd.io.cif import read_structures
+    from autoxrd.io.instruments import as_two_theta, read_instrument, resolve_instrument
     from autoxrd.io.naming import name_structures
     from autoxrd.io.patterns import read_pattern
+    from autoxrd.io.quality import assess_pattern
+    from autoxrd.io.wavelengths import instrument_from_anode, instrument_from_wavelengths
 
-__all__ = ["name_structures", "read_pattern", "read_structures"]
+__all__ = [
+    "as_two_theta",
+    "assess_pattern",
+    "instrument_from_anode",
+    "instrument_from_wavelengths",
+    "name_structures",
+    "read_instrument",
+    "read_pattern",
+    "read_structures",
+    "resolve_instrument",
+]
 
 _HOME = {
-    "name_structures": "autoxrd.io.naming",
-    "read_pattern": "autoxrd.io.patterns",
-    "read_structures": "autoxrd.io.cif",
+    "as_two_theta": "instruments",
+    "assess_pattern": "quality",
+    "instrument_from_anode": "wavelengths",
+    "instrument_from_wavelengths": "wavelengths",
+    "name_structures": "naming",
+    "read_instrument": "instruments",
+    "read_pattern": "patterns",
+    "read_structures": "cif",
+    "resolve_instrument": "instruments",
 }
 
 
@@ -26,4 +45,4 @@ def __getattr__(name: str) -> object:
     """Load a public name from its module."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT_CIF_SETTINGS", "DEFAULT_READ_SETTINGS", "CifSettings", "ReadSettings"]
+__all__ = [
+    "DEFAULT_CIF_SETTINGS",
+    "DEFAULT_INSTRUMENT_SETTINGS",
+    "DEFAULT_READ_SETTINGS",
+    "CifSettings",
+    "InstrumentSettings",
+    "ReadSettings",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +90,32 @@ class CifSettings:
 
 
 DEFAULT_CIF_SETTINGS = CifSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class InstrumentSettings:
+    """Defaults of the instrument where nothing is said, version 1.
+
+    Args:
+        max_bytes: larger instrument files are refused.
+        laboratory_line_tolerance: relative distance from the K-alpha lines of a tube within which a
+            wavelength is a laboratory one (tables differ by 5e-5; beamline energies are chosen freely).
+        wavelength_conflict: relative difference of two statements of one wavelength worth a notice.
+        unpolarised: fraction K of an unpolarised beam.
+        synchrotron_polarization: fraction K of a bending magnet or undulator, diffracting vertically, where
+            the file does not say (0.95 to 0.99 in use).
+        dummy_uvw: the GU, GV, GW of the template files shipped with GSAS and GSAS-II, centidegrees^2:
+            no calibration.
+        lorentz_range_deg: range of 2theta over which a constant Lorentzian width is re-expressed.
+    """
+
+    max_bytes: int = 2_000_000
+    laboratory_line_tolerance: float = 2e-4
+    wavelength_conflict: float = 2e-4
+    unpolarised: float = 0.5
+    synchrotron_polarization: float = 0.95
+    dummy_uvw: tuple[float, float, float] = (2.0, -2.0, 5.0)
+    lorentz_range_deg: tuple[float, float] = (10.0, 140.0)
+
+
+DEFAULT_INSTRUMENT_SETTINGS = InstrumentSettings()
