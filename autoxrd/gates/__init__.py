@@ -1,1 +1,1 @@
-"""Pure functions that judge: preflight before the engine runs, acceptance after it."""
+"""Pure functions that judge: preflight before the engine runs, acceptance after it, the audit at the end."""

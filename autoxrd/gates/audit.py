@@ -1,0 +1,193 @@
+"""Is a final state a success? A failing hard check never is: the job then abstains and says what is missing."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from autoxrd.domain.action import ActionKind
+from autoxrd.domain.state import FitState
+from autoxrd.gates.metrics import read_metric
+from autoxrd.gates.policy_model import Policy
+
+__all__ = ["AuditFinding", "FinalAudit", "Verdict", "final_audit", "misfit_beyond_noise"]
+
+Verdict = Literal["accepted", "accepted_with_warnings", "abstained"]
+
+
+class AuditFinding(BaseModel):
+    """One thing that the audit found, with its figures."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    code: str
+    text: str
+    measured: float | None = None
+    limit: float | None = None
+
+
+class FinalAudit(NamedTuple):
+    """The verdict, why a job abstains, and what its reader must know."""
+
+    verdict: Verdict
+    reasons: tuple[AuditFinding, ...]
+    warnings: tuple[AuditFinding, ...]
+
+
+class _Findings:
+    """Collects findings; keeps each (code, text) once."""
+
+    def __init__(self) -> None:
+        self.reasons: list[AuditFinding] = []
+        self.warnings: list[AuditFinding] = []
+
+    def add(
+        self, *, abstain: bool, code: str, text: str, measured: float | None = None, limit: float | None = None
+    ) -> None:
+        into = self.reasons if abstain else self.warnings
+        finding = AuditFinding(code=code, text=text, measured=measured, limit=limit)
+        if finding not in into:
+            into.append(finding)
+
+
+def misfit_beyond_noise(rwp_no_background: float, gof: float) -> float:
+    """Return ``Rwp_nb * sqrt(1 - 1/GoF^2)``: the background-corrected misfit less what counting noise explains.
+
+    Since GoF = Rwp/Rexp, this is sqrt(Rwp_nb^2 - Rexp_nb^2) (Toby 2006, doi:10.1154/1.2179804). 0 for GoF <= 1.
+    """
+    if not gof > 1.0:
+        return 0.0
+    return rwp_no_background * math.sqrt(1.0 - 1.0 / (gof * gof))
+
+
+def final_audit(state: FitState, *, policy: Policy, last_kind: ActionKind | None = None) -> FinalAudit:
+    """Judge the state that a job ends with.
+
+    Args:
+        state: the state.
+        policy: the rules.
+        last_kind: kind of the last accepted action, None where the caller does not say; a job should end with a
+            joint cycle.
+    """
+    found = _Findings()
+    _audit_violations(state, found)
+    _audit_convergence(state, policy, found, last_kind)
+    _audit_peaks(state, policy, found)
+    _audit_misfit(state, policy, found)
+    _audit_phases(state, policy, found)
+    _audit_correlation(state, policy, found)
+    if found.reasons:
+        verdict: Verdict = "abstained"
+    else:
+        verdict = "accepted_with_warnings" if found.warnings else "accepted"
+    return FinalAudit(verdict, tuple(found.reasons), tuple(found.warnings))
+
+
+def _audit_violations(state: FitState, found: _Findings) -> None:
+    for violation in state.violations:
+        found.add(
+            abstain=violation.severity == "hard",
+            code=violation.code,
+            text=f"{violation.subject}: {violation.text or violation.code}",
+            measured=violation.value,
+            limit=violation.limit,
+        )
+
+
+def _audit_convergence(state: FitState, policy: Policy, found: _Findings, last_kind: ActionKind | None) -> None:
+    limits, convergence = policy.audit, state.convergence
+    if state.complexity.n_free == 0:
+        found.add(abstain=True, code="nothing_refined", text="no parameter was refined: there is no fit to report")
+    if not convergence.converged:
+        found.add(
+            abstain=True, code="not_converged", text=f"the fit did not converge ({convergence.status or 'no status'})"
+        )
+    shift = convergence.max_shift_over_esd
+    if shift is not None and shift > limits.shift_warn:
+        abstain = shift > limits.shift_abstain
+        limit = limits.shift_abstain if abstain else limits.shift_warn
+        text = f"the last cycle still moved a parameter by {shift:.2g} esd"
+        found.add(abstain=abstain, code="still_moving", text=text, measured=shift, limit=limit)
+    if convergence.dropped:
+        text = f"held as singular or unsupported by the data: {', '.join(convergence.dropped[:5])}"
+        found.add(abstain=False, code="parameters_dropped", text=text, measured=float(len(convergence.dropped)))
+    if last_kind is not None and last_kind is not ActionKind.JOINT:
+        abstain = limits.no_joint == "abstain"
+        found.add(
+            abstain=abstain, code="no_final_joint", text="the job did not end with a joint cycle of all parameters"
+        )
+
+
+def _audit_peaks(state: FitState, policy: Policy, found: _Findings) -> None:
+    limits = policy.audit
+    words = {
+        "unexplained_peak_ratio": (
+            "unexplained_peaks",
+            "of the observed peak area is explained by no phase: a phase is missing or a cell is wrong",
+            limits.unexplained_warn,
+            limits.unexplained_abstain,
+        ),
+        "missing_peak_ratio": (
+            "missing_peaks",
+            "of the calculated peak area is not observed: a phase does not belong here",
+            limits.missing_warn,
+            limits.missing_abstain,
+        ),
+    }
+    for metric, (code, text, warn, abstain) in words.items():
+        reading = read_metric(state, metric)
+        if reading.level is None:
+            unknown = f"{metric} could not be measured: {reading.reason or 'not on record'}"
+            found.add(abstain=limits.unknown == "abstain", code=f"{code}_unknown", text=unknown)
+        elif reading.level > warn:
+            over = reading.level > abstain
+            limit = abstain if over else warn
+            found.add(abstain=over, code=code, text=f"{reading.level:.1%} {text}", measured=reading.level, limit=limit)
+
+
+def _audit_misfit(state: FitState, policy: Policy, found: _Findings) -> None:
+    limits, quality = policy.audit, state.quality
+    figures = (quality.rwp, quality.rwp_no_background, quality.gof)
+    if not all(math.isfinite(value) and value >= 0 for value in figures):
+        found.add(abstain=True, code="quality_not_finite", text="Rwp or GoF is not a finite number")
+        return
+    misfit = misfit_beyond_noise(quality.rwp_no_background, quality.gof)
+    if misfit > limits.misfit_warn:
+        over = misfit > limits.misfit_abstain
+        limit = limits.misfit_abstain if over else limits.misfit_warn
+        text = f"{misfit:.1%} of the diffraction signal is not explained, beyond counting noise"
+        found.add(abstain=over, code="misfit_not_explained", text=text, measured=misfit, limit=limit)
+    if quality.gof > limits.gof_warn:
+        text = f"GoF = {quality.gof:.2f}: esds are too small by about this factor, or the weights are wrong"
+        found.add(abstain=False, code="gof_high", text=text, measured=quality.gof, limit=limits.gof_warn)
+
+
+def _audit_phases(state: FitState, policy: Policy, found: _Findings) -> None:
+    limits = policy.audit
+    for phase in state.phases:
+        r_bragg = phase.r_bragg if phase.r_bragg is not None else state.quality.r_bragg.get(phase.name)
+        share = phase.intensity_share if phase.intensity_share is not None else (1.0 if len(state.phases) == 1 else 0.0)
+        if r_bragg is not None and r_bragg > limits.r_bragg_warn and share >= limits.r_bragg_share:
+            over = r_bragg > limits.r_bragg_abstain
+            limit = limits.r_bragg_abstain if over else limits.r_bragg_warn
+            text = f"R_Bragg of {phase.name} is {r_bragg:.1%}: its intensities do not follow from the structure"
+            found.add(abstain=over, code="r_bragg_high", text=text, measured=r_bragg, limit=limit)
+        fraction = phase.weight_fraction
+        if fraction is None or fraction.esd is None or not fraction.esd > 0 or len(state.phases) == 1:
+            continue
+        if fraction.value < limits.phase_significance * fraction.esd:
+            text = f"{phase.name}: {fraction.value:.4f} +- {fraction.esd:.4f} by weight is not significant"
+            ratio = fraction.value / fraction.esd
+            code = "phase_not_significant"
+            found.add(abstain=False, code=code, text=text, measured=ratio, limit=limits.phase_significance)
+
+
+def _audit_correlation(state: FitState, policy: Policy, found: _Findings) -> None:
+    value, limit = state.complexity.max_correlation, policy.limits.max_correlation
+    if value is not None and abs(value) > limit:
+        pair = state.complexity.max_correlation_pair
+        between = f" between {pair[0]} and {pair[1]}" if pair else ""
+        text = f"|r| = {abs(value):.3f}{between}: the data hardly tell these apart"
+        found.add(abstain=False, code="correlation_high", text=text, measured=abs(value), limit=limit)

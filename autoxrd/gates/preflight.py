@@ -1,0 +1,226 @@
+"""May this action be tried at all? Rule 1 of the gate, before any engine runs; nothing here is guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autoxrd.domain.action import Action, ActionKind
+from autoxrd.domain.decision import GateCheck
+from autoxrd.domain.state import FitState
+from autoxrd.gates.coupling import find_coupled
+from autoxrd.gates.evidence import check_evidence
+from autoxrd.gates.policy_model import Policy
+from autoxrd.gates.predictions import check_predictions
+from autoxrd.gates.selectors import canonical, covers, is_selector, parse_parameter, resolve, resolve_all
+from autoxrd.gates.tables import family_allowed
+
+__all__ = ["PREFLIGHT_RULES", "identity", "preflight"]
+
+PREFLIGHT_RULES = (
+    "preflight.parent",
+    "preflight.stage",
+    "preflight.selectors",
+    "preflight.bounds",
+    "preflight.evidence",
+    "preflight.predictions",
+    "preflight.coupled",
+    "preflight.repeat",
+)
+"""Names of the checks, all of which `judge` wants to see."""
+
+_WITHOUT_PARAMETERS = frozenset(
+    {
+        ActionKind.JOINT,
+        ActionKind.ADD_PHASE,
+        ActionKind.REMOVE_PHASE,
+        ActionKind.EXCLUDE_REGION,
+        ActionKind.SWITCH_PROFILE,
+        ActionKind.BACKGROUND_MODEL,
+        ActionKind.PROFILE_MATCH,
+    }
+)
+"""Kinds whose content stands in ``settings``, or that take what is free already."""
+
+_S2_SPAN = "range.s2_span"
+"""Feature that holds the range of (sin(theta)/lambda)^2, angstrom^-2."""
+
+Fault = tuple[str, str]
+
+
+def preflight(
+    action: Action,
+    parent: FitState,
+    parent_id: str,
+    *,
+    policy: Policy,
+    known_parameters: Sequence[str],
+    constraints: Sequence[str] = (),
+    rejected: Sequence[Action] = (),
+    s2_span: float | None = None,
+) -> tuple[GateCheck, ...]:
+    """Check an action against the record of the state it starts from; every fault is reported.
+
+    Args:
+        action: the proposal.
+        parent: the state it starts from.
+        parent_id: that state's id.
+        policy: the rules.
+        known_parameters: names of all parameters of the parent state.
+        constraints: declared relations between parameters, e.g. ``phase.P.atom.Fe1.occupancy + ... = 1``.
+        rejected: proposals from the same state that were rejected before.
+        s2_span: range of (sin(theta)/lambda)^2 of the pattern in angstrom^-2; the feature ``range.s2_span`` of the
+            parent is taken where this is None.
+
+    Returns:
+        One check for each of `PREFLIGHT_RULES`, in that order.
+    """
+    added = _added(action, parent, known_parameters)
+    if s2_span is None:
+        feature = parent.features.get(_S2_SPAN)
+        s2_span = feature.value if feature is not None and feature.available else None
+    return (
+        _check("parent", _parent(action, parent_id)),
+        _check("stage", _stage(action, policy)),
+        _check("selectors", _selectors(action, parent, policy, known_parameters)),
+        _check("bounds", _bounds(action, policy, added)),
+        check_evidence(action.evidence, parent, parent_id, policy=policy),
+        check_predictions(action, parent, policy=policy),
+        _check("coupled", _coupled(action, parent, policy, known_parameters, added, constraints, s2_span)),
+        _check("repeat", _repeat(action, rejected)),
+    )
+
+
+def identity(action: Action) -> tuple[object, ...]:
+    """Return what makes two proposals the same: all but the rationale, spelling and the seventh digit."""
+    return (
+        action.kind,
+        action.stage,
+        tuple(sorted(_spelling(text) for text in action.parameters)),
+        tuple(sorted((_spelling(b.selector), _digits(b.lower), _digits(b.upper)) for b in action.bounds)),
+        tuple(sorted((key, str(value)) for key, value in action.settings.items())),
+        tuple(
+            sorted((e.feature, e.comparison, _digits(e.value), _digits(e.threshold), e.source) for e in action.evidence)
+        ),
+        tuple(sorted((p.metric, p.direction, _digits(p.minimum_effect)) for p in action.predictions)),
+        action.parent,
+    )
+
+
+def _spelling(text: str) -> str:
+    return canonical(text) if is_selector(text) else text
+
+
+def _digits(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _check(rule: str, faults: Sequence[Fault]) -> GateCheck:
+    return GateCheck(
+        rule=f"preflight.{rule}",
+        passed=not faults,
+        codes=tuple(dict.fromkeys(code for code, _ in faults)),
+        text="; ".join(text for _, text in faults),
+    )
+
+
+def _added(action: Action, parent: FitState, known: Sequence[str]) -> tuple[str, ...]:
+    """Names that the action frees; a joint cycle without a list takes all that is free."""
+    if action.kind is ActionKind.JOINT and not action.parameters:
+        return resolve_all(parent.released, known)
+    return resolve_all(action.parameters, known)
+
+
+def _parent(action: Action, parent_id: str) -> list[Fault]:
+    if action.parent == parent_id:
+        return []
+    return [("parent_mismatch", f"the action starts from {action.parent!r}, the job stands at {parent_id!r}")]
+
+
+def _stage(action: Action, policy: Policy) -> list[Fault]:
+    if action.kind in policy.stages.get(action.stage, ()):
+        return []
+    return [("kind_not_in_stage", f"{action.kind.value} does not belong to the stage {action.stage.value}")]
+
+
+def _selectors(action: Action, parent: FitState, policy: Policy, known: Sequence[str]) -> list[Fault]:
+    if not action.parameters:
+        if action.kind in _WITHOUT_PARAMETERS:
+            return []
+        return [("no_parameters", f"{action.kind.value} names no parameter")]
+    faults: list[Fault] = []
+    free = set(resolve_all(parent.released, known))
+    for text in action.parameters:
+        if not is_selector(text):
+            faults.append(("selector_invalid", f"{text[:80]!r} is not a selector"))
+            continue
+        faults.extend(_one_selector(text, action, policy, known, free))
+    return faults
+
+
+def _one_selector(text: str, action: Action, policy: Policy, known: Sequence[str], free: set[str]) -> list[Fault]:
+    found = resolve(text, known)
+    family = found.selector.family
+    if not family_allowed(family, action.kind, policy):
+        return [("selector_outside_kind", f"{text!r} ({family}) is nothing that {action.kind.value} may free")]
+    if not found.names:
+        if action.kind is ActionKind.ADD_PHASE and found.selector.phase == action.settings.get("phase"):
+            return []
+        return [("selector_unknown", f"{text!r} matches no parameter of the state")]
+    held = [name for name in found.names if name not in free]
+    if action.kind is ActionKind.FREEZE and len(held) == len(found.names):
+        return [("freeze_not_free", f"{text!r} is not free, so it cannot be frozen")]
+    if action.kind is ActionKind.JOINT and held:
+        return [("joint_frees_new", f"{held[0]!r} was not free before; a joint cycle frees nothing new")]
+    return []
+
+
+def _bounds(action: Action, policy: Policy, added: Sequence[str]) -> list[Fault]:
+    faults: list[Fault] = []
+    parsed = []
+    for bound in action.bounds:
+        selector = parse_parameter(bound.selector)
+        if not bound.lower < bound.upper:
+            faults.append(
+                ("bound_empty", f"the bound of {bound.selector!r} leaves no room: {bound.lower} to {bound.upper}")
+            )
+        if selector is None:
+            faults.append(("selector_invalid", f"{bound.selector[:80]!r} in a bound is not a selector"))
+        else:
+            parsed.append((bound.selector, selector))
+    meanings = {name: parse_parameter(name) for name in added}
+    for text, selector in parsed:
+        if added and not any(meaning and covers(selector, meaning) for meaning in meanings.values()):
+            faults.append(("bound_outside_action", f"the bound of {text!r} concerns nothing that the action frees"))
+    if action.kind in policy.high_risk.kinds:
+        bare = [n for n, meaning in meanings.items() if meaning and not any(covers(s, meaning) for _, s in parsed)]
+        if bare:
+            more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
+            faults.append(("bounds_missing", f"{action.kind.value} needs a bound for each parameter: {bare[0]}{more}"))
+    return faults
+
+
+def _coupled(
+    action: Action,
+    parent: FitState,
+    policy: Policy,
+    known: Sequence[str],
+    added: Sequence[str],
+    constraints: Sequence[str],
+    s2_span: float | None,
+) -> list[Fault]:
+    if action.kind is ActionKind.FREEZE:  # it only takes parameters out
+        return []
+    free = tuple(dict.fromkeys((*resolve_all(parent.released, known), *added)))
+    found = find_coupled(free, added, parent, known, policy=policy, constraints=constraints, s2_span=s2_span)
+    faults: list[Fault] = []
+    for finding in found:
+        sides = " with ".join(side[0] + (f" (+{len(side) - 1})" if len(side) > 1 else "") for side in finding.members)
+        faults.append(("coupled_parameters", f"{finding.rule.id}: {sides}: {finding.rule.why}"))
+    return faults
+
+
+def _repeat(action: Action, rejected: Sequence[Action]) -> list[Fault]:
+    mine = identity(action)
+    if any(identity(earlier) == mine for earlier in rejected):
+        return [("repeat_of_rejected", "the same proposal from the same state was rejected before")]
+    return []
