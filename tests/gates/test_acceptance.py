@@ -28,9 +28,20 @@ def better(**changes: object) -> FitState:
 
 
 def decide(
-    candidate: FitState, parent: FitState | None = None, act: object = None, policy=DEFAULT, **more: object
+    candidate: FitState,
+    parent: FitState | None = None,
+    act: Action | None = None,
+    policy: Policy = DEFAULT,
+    rwp: float | None = None,
 ) -> Decision:
-    return judge(act or action(), parent or state(), candidate, preflight=passed(), policy=policy, **more)  # type: ignore[arg-type]
+    return judge(
+        act or action(),
+        parent or state(),
+        candidate,
+        preflight=passed(),
+        policy=policy,
+        parent_rwp_same_points=rwp,
+    )
 
 
 @pytest.mark.parametrize("policy", [STRICT, DEFAULT])
