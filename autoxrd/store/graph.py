@@ -35,13 +35,9 @@ from autoxrd.store.models import EdgeRow, EventRow, JobRow, StateRow
 from autoxrd.store.reading import GraphReader, attempt_of
 from autoxrd.store.records import Attempt, EventKind, JobRecord
 from autoxrd.store.rows import edge_content, edge_row, event_row, job_row, json_text, state_artifacts, state_row
-from autoxrd.store.session import sqlite_engine
+from autoxrd.store.session import ARTIFACTS_NAME, DATABASE_NAME, LOCK_NAME, recover, sqlite_engine
 
 __all__ = ["ARTIFACTS_NAME", "DATABASE_NAME", "LOCK_NAME", "Clock", "Graph", "utc_now"]
-
-DATABASE_NAME = "graph.sqlite"
-ARTIFACTS_NAME = "artifacts"
-LOCK_NAME = "job.lock"
 
 Clock = Callable[[], datetime]
 
@@ -120,7 +116,7 @@ class Graph(GraphReader):
         with contextlib.ExitStack() as undo:
             lock = None
             if read_only:
-                _recover(database)
+                recover(database)
             else:
                 lock = JobLock(directory / LOCK_NAME)
                 undo.callback(lock.release)
@@ -218,7 +214,7 @@ class Graph(GraphReader):
         text = self._telemetry(telemetry)
         with self._step() as session:
             origin = self._state_row(session, parent)
-            if origin.parent_id is not None and origin.id not in self._reached(session):
+            if origin.parent_id is not None and self._accepted_edge(session, origin) is None:
                 raise StorageError("parent_rejected", f"State {parent} was rejected: go on from an accepted state.")
             node = None if candidate is None else self._node_for(session, origin, candidate, text)
             previous = self._last(session, EdgeRow)
@@ -323,25 +319,3 @@ def _write_first(path: Path, row: JobRow) -> None:
             session.add(row)
     finally:
         engine.dispose()
-
-
-def _recover(database: Path) -> None:
-    """Roll back what a killed writer left half done; a read-only connection could not read past it.
-
-    Where the lock is held, the journal belongs to a living writer and readers wait for it by themselves.
-    """
-    if not database.with_name(f"{database.name}-journal").exists():
-        return
-    try:
-        lock = JobLock(database.with_name(LOCK_NAME))
-    except StorageError as error:
-        if error.code == "job_locked":
-            return
-        raise
-    engine = sqlite_engine(database)
-    try:
-        with engine.connect() as connection:
-            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").all()
-    finally:
-        engine.dispose()
-        lock.release()

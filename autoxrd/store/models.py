@@ -8,7 +8,7 @@ JSON is stored as text because the hashes are over its exact bytes.
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKeyConstraint, Integer, MetaData, String, Text, UniqueConstraint
+from sqlalchemy import ForeignKeyConstraint, Index, Integer, MetaData, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 __all__ = ["Base", "EdgeRow", "EventRow", "JobRow", "Row", "StateRow", "column_values"]
@@ -72,11 +72,13 @@ class EdgeRow(Row):
         ForeignKeyConstraint(["job_id"], ["jobs.job_id"]),
         ForeignKeyConstraint(["job_id", "parent_id"], ["states.job_id", "states.id"]),
         ForeignKeyConstraint(["job_id", "candidate_id"], ["states.job_id", "states.id"]),
+        Index(None, "job_id", "parent_id"),
+        Index(None, "job_id", "candidate_id"),
     )
 
     ordinal: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     id: Mapped[str] = mapped_column(String(16))
-    parent_id: Mapped[str] = mapped_column(String(16), index=True)
+    parent_id: Mapped[str] = mapped_column(String(16))
     candidate_id: Mapped[str | None] = mapped_column(String(16))
     status: Mapped[str] = mapped_column(String(16))
     kind: Mapped[str] = mapped_column(String(32))

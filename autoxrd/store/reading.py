@@ -132,12 +132,7 @@ class GraphReader:
         with Session(self._engine) as session:
             row = self._state_row(session, target)
             while row.parent_id is not None:
-                edge = session.scalars(
-                    select(EdgeRow)
-                    .where(EdgeRow.job_id == self.job_id, EdgeRow.candidate_id == row.id, EdgeRow.status == "accepted")
-                    .order_by(EdgeRow.ordinal)
-                    .limit(1)
-                ).one_or_none()
+                edge = self._accepted_edge(session, row)
                 if edge is None:
                     raise NotFound("path_unknown", f"State {row.id} was rejected: no accepted path leads to it.")
                 path.append((attempt_of(edge), FitState.model_validate_json(row.content)))
@@ -184,6 +179,15 @@ class GraphReader:
         if row is None:
             raise NotFound("state_unknown", f"There is no state {state!r:.40} in this graph: list them with `graph`.")
         return row
+
+    def _accepted_edge(self, session: Session, state: StateRow) -> EdgeRow | None:
+        query = (
+            select(EdgeRow)
+            .where(EdgeRow.job_id == self.job_id, EdgeRow.candidate_id == state.id, EdgeRow.status == "accepted")
+            .order_by(EdgeRow.ordinal)
+            .limit(1)
+        )
+        return session.scalars(query).one_or_none()
 
     def _reached(self, session: Session) -> frozenset[str]:
         query = select(EdgeRow.candidate_id).where(EdgeRow.job_id == self.job_id, EdgeRow.status == "accepted")

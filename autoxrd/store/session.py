@@ -14,7 +14,14 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import QueuePool
 
-__all__ = ["sqlite_engine"]
+from autoxrd.errors import StorageError
+from autoxrd.store.lock import JobLock
+
+__all__ = ["ARTIFACTS_NAME", "DATABASE_NAME", "LOCK_NAME", "recover", "sqlite_engine"]
+
+DATABASE_NAME = "graph.sqlite"
+ARTIFACTS_NAME = "artifacts"
+LOCK_NAME = "job.lock"
 
 BUSY_SECONDS = 30.0
 """How long a reader or the writer waits for the other's short transaction."""
@@ -56,3 +63,25 @@ def sqlite_engine(path: Path, *, read_only: bool = False, text_factory: Callable
         connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def recover(database: Path) -> None:
+    """Roll back what a killed writer left half done; a read-only connection could not read past it.
+
+    Where the lock is held, the journal belongs to a living writer and readers wait for it by themselves.
+    """
+    if not database.with_name(f"{database.name}-journal").exists():
+        return
+    try:
+        lock = JobLock(database.with_name(LOCK_NAME))
+    except StorageError as error:
+        if error.code == "job_locked":
+            return
+        raise
+    engine = sqlite_engine(database)
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").all()
+    finally:
+        engine.dispose()
+        lock.release()

@@ -72,7 +72,8 @@ def upgrade() -> None:
             ["job_id", "candidate_id"], ["states.job_id", "states.id"], name="fk_edges_job_id_candidate_id"
         ),
     )
-    op.create_index("ix_edges_parent_id", "edges", ["parent_id"])
+    op.create_index("ix_edges_job_id_parent_id", "edges", ["job_id", "parent_id"])
+    op.create_index("ix_edges_job_id_candidate_id", "edges", ["job_id", "candidate_id"])
     op.create_table(
         "events",
         _job_id(),

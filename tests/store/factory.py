@@ -155,11 +155,13 @@ def failed_decision() -> Decision:
     )
 
 
-def try_step(graph: Graph, seed: int, *, rwp: float, parent: str | None = None, rationale: str = "as seen") -> str:
+def try_step(
+    graph: Graph, seed: int, *, rwp: float, parent: str | None = None, rationale: str = "as seen", size: int = 80
+) -> str:
     """Record one attempt that the miniature gate judges; return the candidate's id."""
     origin = graph.current() if parent is None else parent
     assert origin is not None
-    before, after = graph.state(origin), make_state(graph.artifacts, seed, rwp=rwp)
+    before, after = graph.state(origin), make_state(graph.artifacts, seed, rwp=rwp, features=size, parameters=size)
     action = make_action(origin, rationale=rationale)
     attempt = graph.record(
         origin, action, judge(action, before, after, POLICY), after, planner={"name": "rules"}, telemetry={"seconds": 1}
@@ -169,21 +171,22 @@ def try_step(graph: Graph, seed: int, *, rwp: float, parent: str | None = None, 
 
 
 def build_graph(
-    directory: Path, *, finish: bool = True, before_step: Callable[[Graph, int], None] | None = None
+    directory: Path, *, finish: bool = True, size: int = 80, before_step: Callable[[Graph, int], None] | None = None
 ) -> Graph:
     """Make a job with an accepted path, two rejections, an engine failure and, unless told otherwise, an end.
 
     Args:
+        size: number of features and of parameters of each state.
         before_step: called with the graph and the number of the step about to be recorded.
     """
     store = artifact_store(directory)
     graph = Graph.create(directory, make_job(store))
     graph.add_event("started", {"autoxrd": "0.1.0"})
-    graph.add_root(make_state(store, 0, rwp=0.6), {"seconds": 2.5})
+    graph.add_root(make_state(store, 0, rwp=0.6, features=size, parameters=size), {"seconds": 2.5})
     for seed, rwp in enumerate((0.4, 0.55, 0.3, 0.2, 0.5), start=1):
         if before_step is not None:
             before_step(graph, seed)
-        try_step(graph, seed, rwp=rwp)
+        try_step(graph, seed, rwp=rwp, size=size)
     current = graph.current()
     assert current is not None
     graph.record(

@@ -51,7 +51,7 @@ def test_a_graph_reads_back_what_was_recorded(tmp_path: Path) -> None:
         assert attempts[-1].error == {"code": "engine_timeout", "detail": "The engine passed its wall clock."}
         assert again.artifacts.get(attempts[-1].files["log"]) == b"cycle 1\ncycle 2\n"
         assert states[0].telemetry["seconds"] == 2.5
-        assert states[3].state == make_state(again.artifacts, 3, rwp=0.3)
+        assert states[3].state == make_state(again.artifacts, 3, rwp=0.3, features=80, parameters=80)
 
 
 def test_the_accepted_path_leads_from_the_root_to_the_current_state(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_the_state_id_depends_on_the_accepted_path_only(tmp_path: Path) -> None:
     store = artifact_store(tmp_path / "replay")
     with Graph.create(tmp_path / "replay", make_job(store)) as replay:
         assert replay.current() is None
-        replay.add_root(make_state(store, 0, rwp=0.6))
+        replay.add_root(make_state(store, 0, rwp=0.6, features=80, parameters=80))
         for seed in (1, 3, 4):
             try_step(replay, seed, rwp={1: 0.4, 3: 0.3, 4: 0.2}[seed])
         assert [a.candidate for a, _ in replay.accepted_path()] == [a.candidate for a, _ in path]
