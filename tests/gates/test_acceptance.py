@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from autoxrd.domain.action import Bound
+from autoxrd.domain.action import Action, Bound
 from autoxrd.domain.decision import Decision, GateCheck
 from autoxrd.domain.state import Feature, FitState, UnexplainedPeak, Violation
 from autoxrd.gates.acceptance import judge, reject
-from autoxrd.gates.policy import load_policy, policy_hash
+from autoxrd.gates.policy import Policy, load_policy, policy_hash
 from tests.gates.factory import action, passed, prediction, state
 
 STRICT, DEFAULT = load_policy("strict"), load_policy("default")
