@@ -1,0 +1,48 @@
+"""Did the least squares end well? Convergence, dropped parameters, bounds, esds."""
+
+from __future__ import annotations
+
+from autoxrd.domain.state import ParameterValue, Violation
+from autoxrd.science.checks.common import finite, violation
+from autoxrd.science.inputs import FitArrays
+from autoxrd.science.settings import Limits
+
+__all__ = ["check_fit"]
+
+
+def check_fit(result: FitArrays, limits: Limits) -> list[Violation]:
+    """Return ``not_converged``, ``parameter_dropped``, ``at_bound`` and ``esd_missing``; all hard."""
+    found = []
+    ended = result.convergence
+    if not ended.converged:
+        found.append(
+            violation(
+                "not_converged",
+                "fit",
+                f"The least squares did not converge in {ended.cycles} cycles ({ended.status or 'no reason given'}).",
+                value=ended.max_shift_over_esd,
+            )
+        )
+    found += [violation("parameter_dropped", n, f"{n} was held as singular or unsupported.") for n in ended.dropped]
+    for parameter in result.parameters:
+        if not parameter.released or parameter.derived:
+            continue
+        found += _bound(parameter, limits)
+        if parameter.name not in ended.dropped and (not finite(parameter.esd) or (parameter.esd or 0.0) <= 0):
+            found.append(
+                violation("esd_missing", parameter.name, f"{parameter.name} is refined without a finite uncertainty.")
+            )
+    return found
+
+
+def _bound(parameter: ParameterValue, limits: Limits) -> list[Violation]:
+    for edge, label in ((parameter.lower, "lower"), (parameter.upper, "upper")):
+        if edge is None or not finite(edge):
+            continue
+        span = 1.0
+        if finite(parameter.lower) and finite(parameter.upper):
+            span = (parameter.upper or 0.0) - (parameter.lower or 0.0)
+        if abs(parameter.value - edge) <= limits.bound_relative * max(abs(span), abs(edge)):
+            text = f"{parameter.name} = {parameter.value:.6g} lies at its {label} bound {edge:.6g}."
+            return [violation("at_bound", parameter.name, text, value=parameter.value, limit=edge)]
+    return []

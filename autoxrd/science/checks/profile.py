@@ -1,0 +1,141 @@
+"""Are widths, specimen broadening, texture and background possible over the whole range?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autoxrd.domain.pattern import AxisKind
+from autoxrd.domain.state import Violation
+from autoxrd.science.checks.common import Parameters, Severity, violation
+from autoxrd.science.inputs import FitArrays, MeasureContext
+from autoxrd.science.settings import Limits
+
+__all__ = ["check_background", "check_profile"]
+
+_GRID = 256
+
+
+def check_profile(result: FitArrays, parameters: Parameters, context: MeasureContext) -> list[Violation]:
+    """Return ``width_imaginary``, ``width_floor``, ``size_strain_range`` and ``texture_range``."""
+    found = _floor(result, context.limits)
+    if context.axis is AxisKind.TWO_THETA:
+        found += _imaginary(result, parameters)
+    for phase in result.phases:
+        found += _size_strain(phase.name, parameters, context)
+        found += _texture(phase.name, parameters, context.limits)
+    return found
+
+
+def _imaginary(result: FitArrays, parameters: Parameters) -> list[Violation]:
+    """Evaluate H_G^2 and H_L of the instrument and of each phase on a grid over the range."""
+    theta = np.deg2rad(np.linspace(max(float(result.x[0]), 0.1), min(float(result.x[-1]), 179.0), _GRID)) / 2.0
+    tangent, secant = np.tan(theta), 1.0 / np.cos(theta)
+    u, v, w = (parameters.value(f"profile.{name}") for name in "UVW")
+    if not any(parameters.get(f"profile.{name}") for name in ("U", "V", "W", "X", "Y")):
+        return []
+    gauss = u * tangent**2 + v * tangent + w
+    lorentz = parameters.value("profile.X") * secant + parameters.value("profile.Y") * tangent
+    found: list[Violation] = []
+    names = [phase.name for phase in result.phases]
+    for subject, own in (("profile", None), *((f"phase.{name}.profile", name) for name in names)):
+        squared, linear = gauss, lorentz
+        if own is not None:
+            size, strain = (parameters.value(f"phase.{own}.{part}_gauss") for part in ("size", "strain"))
+            squared = gauss + np.square(size * secant) + np.square(strain * tangent)
+            linear = lorentz + parameters.value(f"phase.{own}.size") * secant
+            linear = linear + parameters.value(f"phase.{own}.strain") * tangent
+        trouble = _first_trouble(squared, linear)
+        if trouble is not None and not (own is not None and found):
+            what, index = trouble
+            at = float(np.rad2deg(2.0 * theta[index]))
+            value = float(squared[index] if what == "H_G^2" else linear[index])
+            text = f"{what} of the {subject} is {value:.3g} at {at:.1f} degrees 2theta."
+            found.append(violation("width_imaginary", subject, text, value=value, limit=0.0))
+    return found
+
+
+def _first_trouble(squared: np.ndarray, linear: np.ndarray) -> tuple[str, int] | None:
+    """Return what is impossible and where it is worst. H_G^2 = 0 is possible only beside a Lorentzian width."""
+    if squared.min() < -1e-12:
+        return "H_G^2", int(np.argmin(squared))
+    if linear.min() < -1e-9:
+        return "H_L", int(np.argmin(linear))
+    none = (squared <= 0) & (linear <= 0)
+    return ("H_G^2", int(np.argmax(none))) if none.any() else None
+
+
+def _floor(result: FitArrays, limits: Limits) -> list[Violation]:
+    """Compare the narrowest line with the step where it lies."""
+    table = result.reflections
+    inside = (table.position >= result.x[0]) & (table.position <= result.x[-1])
+    if not inside.any() or result.x.size < 2:
+        return []
+    fwhm, position = table.fwhm[inside], table.position[inside]
+    bad = ~(np.isfinite(fwhm) & (fwhm > 0))
+    if bad.any():
+        text = f"The width at {position[bad][0]:.2f} is not a positive number."
+        return [violation("width_floor", "profile", text)]
+    step = np.interp(position, result.x, np.gradient(result.x))
+    ratio = fwhm / step
+    worst = int(np.argmin(ratio))
+    severity: Severity = "hard" if ratio[worst] < limits.width_floor_steps else "soft"
+    limit = limits.width_floor_steps if severity == "hard" else limits.width_warn_steps
+    if ratio[worst] >= limits.width_warn_steps:
+        return []
+    text = f"The calculated FWHM at {position[worst]:.2f} is {ratio[worst]:.2f} steps."
+    return [violation("width_floor", "profile", text, value=float(ratio[worst]), limit=limit, severity=severity)]
+
+
+def _size_strain(name: str, parameters: Parameters, context: MeasureContext) -> list[Violation]:
+    found = []
+    limits = context.limits
+    wavelengths = context.instrument.wavelengths_angstrom
+    for part in ("size", "size_gauss", "strain", "strain_gauss"):
+        subject = f"phase.{name}.{part}"
+        width = parameters.value(subject)
+        if width == 0.0:
+            continue
+        radians = float(np.deg2rad(width))
+        if width < 0.0:
+            esd = parameters.esd(subject)
+            severity: Severity = "soft" if -width <= limits.esd_sigmas * esd else "hard"
+            text = f"{subject} is {width:.4g} degrees, negative."
+            found.append(violation("size_strain_range", subject, text, value=width, limit=0.0, severity=severity))
+        elif part.startswith("size") and wavelengths:
+            # Scherrer with K = 1: the volume-weighted column length
+            size_nm = 0.1 * wavelengths[0] / radians
+            if size_nm < limits.size_min_nm:
+                text = f"{subject} = {width:.3g} degrees means crystallites of {size_nm:.2f} nm."
+                found.append(violation("size_strain_range", subject, text, value=size_nm, limit=limits.size_min_nm))
+        elif part.startswith("strain") and 100.0 * radians > limits.strain_max_percent:
+            text = f"{subject} = {width:.3g} degrees means a microstrain of {100 * radians:.1f} % (FWHM)."
+            found.append(
+                violation("size_strain_range", subject, text, value=100 * radians, limit=limits.strain_max_percent)
+            )
+    return found
+
+
+def _texture(name: str, parameters: Parameters, limits: Limits) -> list[Violation]:
+    subject = f"phase.{name}.preferred_orientation"
+    found = parameters.get(subject)
+    if found is None:
+        return []
+    for (low, high), severity in ((limits.texture_hard, "hard"), (limits.texture_warn, "soft")):
+        if not low <= found.value <= high:
+            limit = low if found.value < low else high
+            text = f"The March-Dollase coefficient of {name} is {found.value:.3f}, outside {low:g} to {high:g}."
+            level: Severity = "hard" if severity == "hard" else "soft"
+            return [violation("texture_range", subject, text, value=found.value, limit=limit, severity=level)]
+    return []
+
+
+def check_background(result: FitArrays, limits: Limits) -> list[Violation]:
+    """Return ``background_negative``: more than a share of points below zero by more than the noise."""
+    below = result.background < -limits.background_sigmas * result.sigma
+    share = float(below.mean()) if below.size else 0.0
+    if share <= limits.background_share:
+        return []
+    worst = int(np.argmin(result.background))
+    at, lowest = result.x[worst], result.background[worst]
+    text = f"The background is negative on {share:.1%} of the points, {lowest:.4g} at {at:.2f}."
+    return [violation("background_negative", "background", text, value=share, limit=limits.background_share)]

@@ -1,0 +1,283 @@
+"""What every local measure shares: residual, weights, lines, reflections and peaks of one fit, computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoxrd.domain.pattern import AxisKind, FloatArray
+from autoxrd.science.arrays import sum_by
+from autoxrd.science.inputs import FitArrays, MeasureContext, ReflectionArrays
+from autoxrd.science.noise import projection_variance
+from autoxrd.science.settings import ReflectionSettings
+from autoxrd.science.shapes import Templates, Windows, templates, windows_between
+
+__all__ = ["Frame", "Lines", "Peaks", "Reflections", "Totals", "build_frame"]
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Calculated lines in order of position, arrays of shape (m,); ``reflection``, ``peak``: index, -1 none."""
+
+    position: FloatArray
+    fwhm: FloatArray
+    eta: FloatArray
+    area: FloatArray
+    phase: IntArray
+    reflection: IntArray
+    peak: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Reflections:
+    """Reflections (all lines of one hkl of one phase), arrays of shape (r,); ``position`` is that of the first line."""
+
+    phase: IntArray
+    hkl: IntArray
+    d_angstrom: FloatArray
+    position: FloatArray
+    fwhm: FloatArray
+    area: FloatArray
+    multiplicity: IntArray
+    peak: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Groups of reflections that cannot be told apart, arrays of shape (p,), with the windows they are fitted on.
+
+    Args:
+        position: area-weighted mean of the first lines.
+        phase: phase with the largest area.
+        phase_share: that phase's share of the area, 0 to 1.
+    """
+
+    position: FloatArray
+    fwhm: FloatArray
+    area: FloatArray
+    d_angstrom: FloatArray
+    phase: IntArray
+    phase_share: FloatArray
+    windows: Windows
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Derivatives of the whole calculated pattern, each of shape (n,), for a common shift, ln(width) and skew."""
+
+    shift: FloatArray
+    width: FloatArray
+    skew: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One fit, ready for local measures.
+
+    Args:
+        residual: observed minus calculated, shape (n,); after :func:`alignment.moved` with the model moved.
+        net_calc: calculated Bragg intensity, shape (n,).
+        weight: 1 / variance for projections, shape (n,).
+        step: width of each channel on the axis, shape (n,).
+        moved_by: shift already given to each reflection, unit of the axis, shape (r,).
+    """
+
+    x: FloatArray
+    net_obs: FloatArray
+    net_calc: FloatArray
+    residual: FloatArray
+    variance: FloatArray
+    weight: FloatArray
+    step: FloatArray
+    lines: Lines
+    reflections: Reflections
+    peaks: Peaks
+    line_windows: Windows
+    line_templates: Templates
+    totals: Totals
+    moved_by: FloatArray
+    angular: bool
+    wavelength_angstrom: float
+    settings: ReflectionSettings
+
+    def theta(self, two_theta: FloatArray) -> FloatArray:
+        """Return theta in radians of positions in degrees 2theta."""
+        return np.asarray(np.deg2rad(np.clip(two_theta, 1e-3, 179.0)) / 2.0)
+
+
+def _group(table: ReflectionArrays, keep: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """Return, of the kept lines, the reflection index and the line (row) that leads each reflection."""
+    hkl = table.hkl[keep].astype(np.int64)
+    span = int(np.abs(hkl).max(initial=0)) * 2 + 1
+    code = table.phase[keep].astype(np.int64)
+    for column in range(3):
+        code = code * span + hkl[:, column] + span // 2
+    order = np.lexsort((table.line[keep], code))
+    first = np.concatenate(([True], np.diff(code[order]) != 0)) if order.size else np.zeros(0, dtype=bool)
+    reflection = np.empty(order.size, dtype=np.int64)
+    reflection[order] = np.cumsum(first) - 1
+    return reflection, order[first]
+
+
+def _cluster(position: FloatArray, fwhm: FloatArray, tall: NDArray[np.bool_], merge: float) -> tuple[IntArray, int]:
+    """Group reflections in ascending order; a group ends ``merge`` FWHM after its first member. -1: in no group."""
+    group = np.full(position.size, -1, dtype=np.int64)
+    count, first = -1, -np.inf
+    members = np.flatnonzero(tall)
+    members = members[np.argsort(position[members], kind="stable")]
+    for index, (at, width) in enumerate(zip(position[members].tolist(), fwhm[members].tolist(), strict=True)):
+        if at - first > merge * width:
+            count += 1
+            first = at
+        group[members[index]] = count
+    return group, count + 1
+
+
+def _weighted_mean(index: IntArray, values: FloatArray, weights: FloatArray, size: int) -> FloatArray:
+    total = sum_by(index, weights, size)
+    return np.asarray(sum_by(index, values * weights, size) / np.where(total > 0, total, 1.0))
+
+
+def _peaks(x: FloatArray, lines: Lines, reflections: Reflections, count: int, n_phases: int, reach: float) -> Peaks:
+    used = reflections.peak >= 0
+    owner, area = reflections.peak[used], np.maximum(reflections.area[used], 1e-300)
+    by_phase = np.zeros((count, n_phases))
+    np.add.at(by_phase, (owner, reflections.phase[used]), area)
+    total = by_phase.sum(axis=1)
+    on = lines.peak >= 0
+    low = np.full(count, np.inf)
+    high = np.full(count, -np.inf)
+    np.minimum.at(low, lines.peak[on], (lines.position - reach * lines.fwhm)[on])
+    np.maximum.at(high, lines.peak[on], (lines.position + reach * lines.fwhm)[on])
+    return Peaks(
+        position=_weighted_mean(owner, reflections.position[used], area, count),
+        fwhm=_weighted_mean(owner, reflections.fwhm[used], area, count),
+        area=total,
+        d_angstrom=_weighted_mean(owner, reflections.d_angstrom[used], area, count),
+        phase=by_phase.argmax(axis=1).astype(np.int64) if n_phases else np.zeros(count, dtype=np.int64),
+        phase_share=by_phase.max(axis=1, initial=0.0) / np.where(total > 0, total, 1.0),
+        windows=windows_between(x, low, high),
+    )
+
+
+def _tables(
+    result: FitArrays, settings: ReflectionSettings, lines_of: tuple[float, ...]
+) -> tuple[Lines, Reflections, int]:
+    """Sort out lines, reflections and peak membership."""
+    table = result.reflections
+    keep = np.isfinite(table.position) & np.isfinite(table.intensity) & np.isfinite(table.fwhm) & (table.fwhm > 0)
+    reflection, lead = _group(table, keep)
+    position, fwhm = table.position[keep], table.fwhm[keep]
+    area = np.maximum(table.intensity[keep], 0.0)
+    total = sum_by(reflection, area, lead.size)
+    height = total / fwhm[lead] if lead.size else total
+    tall = height > settings.height_floor * height.max(initial=0.0)
+    peak, count = _cluster(position[lead], fwhm[lead], tall, settings.merge_fwhm)
+    wavelength = np.asarray(lines_of or (1.0,))
+    line = np.minimum(table.line[keep], wavelength.size - 1)
+    near = np.abs(wavelength[line] / wavelength[line[lead[reflection]]] - 1.0) < settings.line_group_relative
+    order = np.argsort(position, kind="stable")
+    lines = Lines(
+        position=position[order],
+        fwhm=fwhm[order],
+        eta=np.clip(np.nan_to_num(table.eta[keep], nan=0.5), 0.0, 1.0)[order],
+        area=area[order],
+        phase=table.phase[keep].astype(np.int64)[order],
+        reflection=reflection[order],
+        peak=np.where(near, peak[reflection], -1)[order] if reflection.size else reflection,
+    )
+    reflections = Reflections(
+        phase=table.phase[keep].astype(np.int64)[lead],
+        hkl=table.hkl[keep].astype(np.int64)[lead],
+        d_angstrom=table.d_angstrom[keep][lead],
+        position=position[lead],
+        fwhm=fwhm[lead],
+        area=total,
+        multiplicity=table.multiplicity[keep].astype(np.int64)[lead],
+        peak=peak,
+    )
+    return lines, reflections, count
+
+
+def _evaluate(x: FloatArray, lines: Lines, reach: float) -> tuple[Windows, Templates, Totals]:
+    windows = windows_between(x, lines.position - reach * lines.fwhm, lines.position + reach * lines.fwhm)
+    shapes = templates(x, windows, position=lines.position, fwhm=lines.fwhm, eta=lines.eta, area=lines.area)
+
+    def total(values: FloatArray) -> FloatArray:
+        return sum_by(windows.point, values, x.size)
+
+    return windows, shapes, Totals(total(shapes.shift), total(shapes.width), total(shapes.skew))
+
+
+def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
+    """Return the shared arrays of a fit."""
+    settings = context.settings.reflections
+    x = np.ascontiguousarray(result.x, dtype=np.float64)
+    net_calc = result.y_calc - result.background
+    wavelengths = context.instrument.wavelengths_angstrom
+    lines, reflections, count = _tables(result, settings, wavelengths)
+    windows, shapes, totals = _evaluate(x, lines, settings.line_fwhm)
+    variance = projection_variance(result.y_obs, result.sigma, result.y_calc)
+    return Frame(
+        x=x,
+        net_obs=result.y_obs - result.background,
+        net_calc=net_calc,
+        residual=result.y_obs - result.y_calc,
+        variance=variance,
+        weight=1.0 / variance,
+        step=np.gradient(x) if x.size > 1 else np.ones_like(x),
+        lines=lines,
+        reflections=reflections,
+        peaks=_peaks(x, lines, reflections, count, len(result.phases), settings.window_fwhm),
+        line_windows=windows,
+        line_templates=shapes,
+        totals=totals,
+        moved_by=np.zeros(reflections.position.size),
+        angular=context.axis is AxisKind.TWO_THETA,
+        wavelength_angstrom=wavelengths[0] if wavelengths else float("nan"),
+        settings=settings,
+    )
+
+
+def moved_frame(frame: Frame, *, net_calc: FloatArray, line_shift: FloatArray, n_phases: int) -> Frame:
+    """Return the frame with the model moved.
+
+    Args:
+        frame: the frame as calculated (not moved before).
+        net_calc: the moved calculated Bragg intensity, shape (n,).
+        line_shift: what to add to each line's position, unit of the axis, shape (m,).
+        n_phases: number of phases.
+    """
+    old = frame.lines
+    order = np.argsort(old.position + line_shift, kind="stable")
+    lines = Lines(
+        position=(old.position + line_shift)[order],
+        fwhm=old.fwhm[order],
+        eta=old.eta[order],
+        area=old.area[order],
+        phase=old.phase[order],
+        reflection=old.reflection[order],
+        peak=old.peak[order],
+    )
+    shift = np.zeros(frame.reflections.position.size)
+    # the last write wins: walk the lines backwards so that the first line of a reflection decides
+    shift[old.reflection[::-1]] = line_shift[::-1]
+    reflections = replace(frame.reflections, position=frame.reflections.position + shift)
+    windows, shapes, totals = _evaluate(frame.x, lines, frame.settings.line_fwhm)
+    count = int(frame.peaks.position.size)
+    return replace(
+        frame,
+        net_calc=net_calc,
+        residual=frame.net_obs - net_calc,
+        lines=lines,
+        reflections=reflections,
+        peaks=_peaks(frame.x, lines, reflections, count, n_phases, frame.settings.window_fwhm),
+        line_windows=windows,
+        line_templates=shapes,
+        totals=totals,
+        moved_by=shift,
+    )

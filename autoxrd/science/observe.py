@@ -1,0 +1,131 @@
+"""Measure everything about a fit, once: quality, features, violations, complexity, unexplained peaks, phases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autoxrd.domain.state import Feature, PhaseSummary, Quality, UnexplainedPeak
+from autoxrd.science.alignment import Alignment, align
+from autoxrd.science.apportion import apportion, r_bragg
+from autoxrd.science.checks import check_all
+from autoxrd.science.checks.amounts import intensity_shares
+from autoxrd.science.complexity import complexity_of
+from autoxrd.science.features import plain, unavailable
+from autoxrd.science.frame import build_frame
+from autoxrd.science.gains import gain_features
+from autoxrd.science.inputs import FitArrays, MeasureContext, Measures
+from autoxrd.science.positions import position_features
+from autoxrd.science.statistics import FitStatistics, fit_statistics
+from autoxrd.science.unexplained import find_unexplained, missing_peaks
+
+__all__ = ["measure"]
+
+_STATISTICS = (
+    "rwp",
+    "rp",
+    "rexp",
+    "gof",
+    "chi2",
+    "rwp_no_background",
+    "abs_residual",
+    "lag1",
+    "durbin_watson",
+    "bias_low",
+    "bias_high",
+    "structured_fraction",
+    "structured_fraction_counting",
+)
+
+
+def measure(result: FitArrays, context: MeasureContext) -> Measures:
+    """Measure a fit.
+
+    Args:
+        result: arrays, reflections, parameters and covariance of any engine (``EngineResult``).
+        context: instrument, initial structures, limits, thresholds.
+    """
+    names = [phase.name for phase in result.phases]
+    statistics = fit_statistics(
+        result.x,
+        result.y_obs,
+        result.sigma,
+        result.y_calc,
+        result.background,
+        n_parameters=len(result.covariance_names),
+        settings=context.settings.statistics,
+    )
+    frame = build_frame(result, context)
+    bragg = dict(zip(names, r_bragg(frame, apportion(frame), len(names)), strict=True))
+    aligned = align(result, context, frame, statistics.gof)
+    unexplained = find_unexplained(aligned.frame, context)
+    features = {name: plain(float(getattr(statistics, name))) for name in _STATISTICS}
+    features |= _bragg_features(bragg)
+    features["unexplained_peak_ratio"] = unexplained.feature
+    features |= _local_features(aligned, context, names)
+    features |= gain_features(result, statistics)
+    return Measures(
+        quality=_quality(statistics, bragg),
+        features=dict(sorted(features.items())),
+        violations=check_all(result, context),
+        complexity=complexity_of(result, context.limits),
+        unexplained_peaks=unexplained.peaks,
+        phases=_phases(result, bragg),
+        notices=_notices(result, statistics, context, unexplained.peaks),
+    )
+
+
+def _local_features(aligned: Alignment, context: MeasureContext, names: list[str]) -> dict[str, Feature]:
+    """Features of reflections on the aligned model."""
+    features = position_features(aligned, context, names)
+    features["missing_peak_ratio"] = missing_peaks(aligned.frame, aligned.measures, context.settings.unexplained)
+    return features
+
+
+def _bragg_features(bragg: dict[str, float | None]) -> dict[str, Feature]:
+    return {
+        f"r_bragg.{name}": unavailable("nothing observed") if value is None else plain(value)
+        for name, value in bragg.items()
+    }
+
+
+def _quality(statistics: FitStatistics, bragg: dict[str, float | None]) -> Quality:
+    return Quality(
+        rp=statistics.rp,
+        rwp=statistics.rwp,
+        rexp=statistics.rexp,
+        gof=statistics.gof,
+        chi2=statistics.chi2,
+        rwp_no_background=statistics.rwp_no_background,
+        n_points=statistics.n_points,
+        n_parameters=statistics.n_parameters,
+        abs_residual=statistics.abs_residual,
+        r_bragg=bragg,
+    )
+
+
+def _phases(result: FitArrays, bragg: dict[str, float | None]) -> tuple[PhaseSummary, ...]:
+    shares = intensity_shares(result)
+    return tuple(
+        PhaseSummary(
+            name=phase.name,
+            space_group=phase.space_group,
+            weight_fraction=phase.weight_fraction,
+            cell=dict(phase.cell),
+            r_bragg=bragg[phase.name],
+            intensity_share=float(share),
+        )
+        for phase, share in zip(result.phases, shares, strict=True)
+    )
+
+
+def _notices(
+    result: FitArrays, statistics: FitStatistics, context: MeasureContext, peaks: tuple[UnexplainedPeak, ...]
+) -> tuple[tuple[str, str], ...]:
+    found = []
+    theirs = result.engine_r.get("rwp")
+    if theirs is not None and np.isfinite(theirs) and statistics.rwp > 0:
+        relative = theirs / statistics.rwp - 1.0
+        if abs(relative) > context.settings.statistics.engine_rwp_tolerance:
+            text = f"The engine states Rwp {100 * theirs:.3f} %, the arrays give {100 * statistics.rwp:.3f} %."
+            found.append(("engine_rwp_differs", text))
+    return tuple(found)

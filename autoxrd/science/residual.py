@@ -1,0 +1,131 @@
+"""Where does the residual bulge? Its slow part, the local peak width, and bumps of that width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoxrd.domain.pattern import FloatArray
+from autoxrd.science.arrays import sum_by
+from autoxrd.science.frame import Frame
+from autoxrd.science.settings import UnexplainedSettings
+
+__all__ = ["Bumps", "find_bumps", "local_fwhm", "slow_part"]
+
+_BINS = 12
+_CLIP = 2.5
+_CLIP_CYCLES = 4
+_FALLBACK_STEPS = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bumps:
+    """Candidate peaks of a residual.
+
+    Args:
+        position: unit of the axis, shape (c,).
+        fwhm: local peak width, shape (c,).
+        significance: of the box-filtered residual, shape (c,).
+        score: the same at every channel, signed, shape (n,).
+    """
+
+    position: FloatArray
+    fwhm: FloatArray
+    significance: FloatArray
+    score: FloatArray
+
+
+def local_fwhm(frame: Frame) -> FloatArray:
+    """Return the width of calculated lines at every channel, shape (n,): medians of ranges, interpolated."""
+    position, fwhm = frame.lines.position, frame.lines.fwhm
+    if position.size == 0:
+        return np.full_like(frame.x, _FALLBACK_STEPS * float(np.median(frame.step)))
+    parts = np.array_split(np.arange(position.size), min(_BINS, position.size))
+    centres = np.array([np.median(position[part]) for part in parts])
+    return np.asarray(np.interp(frame.x, centres, [np.median(fwhm[part]) for part in parts]))
+
+
+def slow_part(frame: Frame, widths: FloatArray, settings: UnexplainedSettings) -> FloatArray:
+    """Return the slowly varying part of the residual, shape (n,): clipped means of pieces, interpolated.
+
+    Pieces are many peak widths long, so that a peak is clipped out of its piece and not taken for background.
+    """
+    size = int(max(settings.baseline_fwhm * float(np.median(widths)) / float(np.median(frame.step)), 24))
+    count = max(frame.x.size // size, 1)
+    bounds = np.linspace(0, frame.x.size, count + 1).astype(np.int64)
+    piece = np.repeat(np.arange(count), np.diff(bounds))
+    sigma = np.sqrt(frame.variance)
+    level = np.array([np.median(frame.residual[a:b]) for a, b in pairwise(bounds)])
+    weight = np.minimum(1.0, frame.weight * float(np.median(frame.variance)))
+    for _ in range(_CLIP_CYCLES):
+        keep = np.abs(frame.residual - level[piece]) < _CLIP * sigma
+        total = sum_by(piece[keep], weight[keep], count)
+        mean = sum_by(piece[keep], (weight * frame.residual)[keep], count) / np.maximum(total, 1e-300)
+        level = np.where(total > 0, mean, level)
+    centres = 0.5 * (frame.x[bounds[:-1]] + frame.x[bounds[1:] - 1])
+    return np.asarray(np.interp(frame.x, centres, level))
+
+
+def find_bumps(frame: Frame, residual: FloatArray, widths: FloatArray, settings: UnexplainedSettings) -> Bumps:
+    """Return places where the box-filtered residual is a significant local maximum away from every reflection."""
+    score = _box_score(frame, residual, settings.core_fwhm * widths)
+    allowed = ~_excluded(frame, settings)
+    peak = np.zeros(score.size, dtype=bool)
+    peak[1:-1] = (score[1:-1] >= score[:-2]) & (score[1:-1] > score[2:])
+    found = np.flatnonzero(peak & allowed & (score > settings.companion_z))
+    found = _separated(frame, found, score, settings.separation_fwhm * widths, settings.max_peaks)
+    strong = score[found] > settings.detect_z
+    if int(strong.sum()) < settings.companion_after:
+        found = found[strong]
+    position = _refined(frame, residual, found, settings.core_fwhm * widths)
+    return Bumps(position, widths[found], score[found], score)
+
+
+def _box_score(frame: Frame, residual: FloatArray, half: FloatArray) -> FloatArray:
+    """Return the sum of the residual within +-half over its counting esd, at every channel."""
+    low = np.searchsorted(frame.x, frame.x - half)
+    high = np.searchsorted(frame.x, frame.x + half, side="right")
+    total = np.concatenate(([0.0], np.cumsum(residual)))
+    variance = np.concatenate(([0.0], np.cumsum(frame.variance)))
+    return np.asarray((total[high] - total[low]) / np.sqrt(variance[high] - variance[low]))
+
+
+def _excluded(frame: Frame, settings: UnexplainedSettings) -> NDArray[np.bool_]:
+    """Return the channels within max(0.5 FWHM, 2 steps) of any calculated line, whatever its intensity."""
+    lines, size = frame.lines, frame.x.size
+    if lines.position.size == 0:
+        return np.zeros(size, dtype=bool)
+    step = frame.step[np.clip(np.searchsorted(frame.x, lines.position), 0, size - 1)]
+    zone = np.maximum(settings.exclusion_fwhm * lines.fwhm, settings.exclusion_steps * step)
+    low = np.searchsorted(frame.x, lines.position - zone)
+    high = np.searchsorted(frame.x, lines.position + zone, side="right")
+    depth = np.bincount(low, minlength=size + 1) - np.bincount(high, minlength=size + 1)
+    return np.asarray(np.cumsum(depth)[:size] > 0)
+
+
+def _separated(
+    frame: Frame, found: NDArray[np.int64], score: FloatArray, apart: FloatArray, limit: int
+) -> NDArray[np.int64]:
+    """Keep the strongest of those closer than ``apart``, at most as many as are worth a fit."""
+    kept: list[int] = []
+    taken = np.zeros(frame.x.size, dtype=bool)
+    for index in found[np.argsort(-score[found], kind="stable")]:
+        if not taken[index]:
+            kept.append(int(index))
+            low, high = np.searchsorted(frame.x, (frame.x[index] - apart[index], frame.x[index] + apart[index]))
+            taken[low:high] = True
+    return np.sort(np.asarray(kept[:limit], dtype=np.int64))
+
+
+def _refined(frame: Frame, residual: FloatArray, found: NDArray[np.int64], half: FloatArray) -> FloatArray:
+    """Return centroids of the positive residual around the maxima."""
+    positions = np.empty(found.size)
+    for row, index in enumerate(found):
+        low, high = np.searchsorted(frame.x, (frame.x[index] - half[index], frame.x[index] + half[index]))
+        mass = np.maximum(residual[low:high], 0.0)
+        total = float(mass.sum())
+        positions[row] = float(np.dot(mass, frame.x[low:high]) / total) if total > 0 else frame.x[index]
+    return positions

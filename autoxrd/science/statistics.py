@@ -1,0 +1,135 @@
+"""How well does the curve fit, over the whole pattern? R factors, autocorrelation, bias, structured share.
+
+Definitions: DESIGN section 7; R factors after Toby (2006), doi:10.1154/1.2179804. Fractions, not percent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from autoxrd.domain.pattern import FloatArray
+from autoxrd.science.settings import StatisticsSettings
+
+__all__ = ["FitStatistics", "fit_statistics", "structured_fraction"]
+
+
+@dataclass(frozen=True, slots=True)
+class FitStatistics:
+    """Global figures of a fit; fractions."""
+
+    rp: float
+    rwp: float
+    rexp: float
+    gof: float
+    chi2: float
+    rwp_no_background: float
+    abs_residual: float
+    lag1: float
+    durbin_watson: float
+    bias_low: float
+    bias_high: float
+    structured_fraction: float
+    structured_fraction_counting: float
+    n_points: int
+    n_parameters: int
+
+    @property
+    def chi2_reduced(self) -> float:
+        """chi2 / (N - P)."""
+        return self.chi2 / max(self.n_points - self.n_parameters, 1)
+
+
+def _ratio(numerator: float, denominator: float) -> float:
+    """Return a ratio that is zero over zero where nothing is left to divide by."""
+    return numerator / denominator if denominator > 0 else 0.0 if numerator == 0 else float("inf")
+
+
+def structured_fraction(z: FloatArray, *, threshold: float = 5.0, run: int = 2) -> float:
+    """Return the share of points in contiguous same-sign runs with |z| >= threshold.
+
+    Args:
+        z: normalised residual, shape (n,), finite.
+        threshold: in units of z.
+        run: shortest run that counts, points.
+    """
+    if z.size == 0:
+        return 0.0
+    state = np.where(np.abs(z) >= threshold, np.sign(z), 0.0)
+    edges = np.flatnonzero(np.diff(state)) + 1
+    starts = np.concatenate(([0], edges))
+    lengths = np.diff(np.concatenate((starts, [z.size])))
+    counted = (state[starts] != 0) & (lengths >= run)
+    return float(lengths[counted].sum() / z.size)
+
+
+def _lag1(centred: FloatArray) -> float:
+    return _ratio(float(np.dot(centred[1:], centred[:-1])), float(np.dot(centred, centred)))
+
+
+def _bias(x: FloatArray, y: FloatArray, e: FloatArray) -> tuple[float, float]:
+    """mean(e)/mean(y) in the first and the last third of the range of x."""
+    span = (x[-1] - x[0]) / 3.0
+    low = x <= x[0] + span
+    high = x >= x[-1] - span
+
+    def one(mask: np.ndarray) -> float:
+        mean = float(y[mask].mean())
+        return float(e[mask].mean()) / mean if mean != 0 else 0.0
+
+    return one(low), one(high)
+
+
+def fit_statistics(
+    x: FloatArray,
+    y: FloatArray,
+    sigma: FloatArray,
+    y_calc: FloatArray,
+    background: FloatArray,
+    *,
+    n_parameters: int,
+    settings: StatisticsSettings | None = None,
+) -> FitStatistics:
+    """Return the global figures of a fit.
+
+    Args:
+        x: abscissa, shape (n,), increasing.
+        y: observed intensity, shape (n,).
+        sigma: its standard uncertainty, shape (n,), > 0.
+        y_calc: calculated intensity with background, shape (n,).
+        background: calculated background, shape (n,).
+        n_parameters: number of free parameters P.
+        settings: thresholds.
+    """
+    chosen = settings or StatisticsSettings()
+    e = y - y_calc
+    w = 1.0 / np.square(sigma)
+    chi2 = float(np.dot(w, e * e))
+    weighted = float(np.dot(w, y * y))
+    rwp = _ratio(chi2, weighted) ** 0.5
+    rexp = _ratio(float(max(y.size - n_parameters, 1)), weighted) ** 0.5
+    absolute = _ratio(float(np.abs(e).sum()), float(np.abs(y).sum()))
+    centred = e - e.mean()
+    low, high = _bias(x, y, e)
+    off = e - np.median(e)
+    scale = chosen.mad_to_sigma * float(np.median(np.abs(off)))
+    robust = off / scale if scale > 0 else np.where(off == 0, 0.0, np.sign(off) * np.inf)
+    fraction = {"threshold": chosen.structured_z, "run": chosen.structured_run}
+    return FitStatistics(
+        rp=absolute,
+        rwp=rwp,
+        rexp=rexp,
+        gof=rwp / rexp if rexp > 0 else float("inf"),
+        chi2=chi2,
+        rwp_no_background=_ratio(chi2, float(np.dot(w, np.square(y - background)))) ** 0.5,
+        abs_residual=absolute,
+        lag1=_lag1(centred),
+        durbin_watson=_ratio(float(np.square(np.diff(e)).sum()), float(np.dot(e, e))),
+        bias_low=low,
+        bias_high=high,
+        structured_fraction=structured_fraction(robust, **fraction),  # type: ignore[arg-type]
+        structured_fraction_counting=structured_fraction(off / sigma, **fraction),  # type: ignore[arg-type]
+        n_points=int(y.size),
+        n_parameters=n_parameters,
+    )
