@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from autoxrd.errors import StorageError
+from autoxrd.errors import NotFound, StorageError
+from autoxrd.resources import resource_path
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -24,12 +25,12 @@ def migrations_path() -> Path:
     Raises:
         StorageError: ``migrations_missing``, the installation is incomplete.
     """
-    package = Path(__file__).resolve().parents[1]
-    candidates = [package / "_data" / "migrations", package.parent / "migrations"]
-    for candidate in candidates:
-        if (candidate / "env.py").is_file():
-            return candidate
-    raise StorageError("migrations_missing", "The database migrations are not installed: reinstall autoxrd-agent.")
+    try:
+        return resource_path("migrations")
+    except NotFound as error:
+        raise StorageError(
+            "migrations_missing", "The database migrations are not installed: reinstall autoxrd-agent."
+        ) from error
 
 
 def current_revision(connection: Connection) -> str | None:

@@ -92,7 +92,7 @@ def _guard() -> None:
     if dialect == "postgresql":
         op.execute(
             "CREATE FUNCTION autoxrd_append_only() RETURNS trigger LANGUAGE plpgsql AS $$ "
-            "BEGIN RAISE EXCEPTION 'append_only: % on %', TG_OP, TG_TABLE_NAME; END $$"
+            "BEGIN RAISE EXCEPTION USING MESSAGE = 'append_only: ' || lower(TG_OP) || ' on ' || TG_TABLE_NAME; END $$"
         )
     for table in TABLES:
         if dialect == "postgresql":
