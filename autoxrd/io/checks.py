@@ -26,7 +26,8 @@ def finish(raw: RawPattern, source: Source, settings: ReadSettings) -> Pattern:
 
     Raises:
         UserInputError: ``pattern_nan``, ``pattern_duplicate_x``, ``pattern_ranges_overlap``,
-            ``pattern_not_monotonic``, ``pattern_axis_unclear``, ``pattern_too_short``, ``pattern_esd_invalid``,
+            ``pattern_not_monotonic``, ``pattern_axis_unclear``, ``pattern_too_short``,
+            ``pattern_range_too_short``, ``pattern_esd_invalid``,
             ``pattern_no_intensity``, ``pattern_negative``, ``pattern_flat``, ``pattern_is_noise``.
     """
     _check_finite(raw, source)
@@ -35,9 +36,14 @@ def finish(raw: RawPattern, source: Source, settings: ReadSettings) -> Pattern:
     raw = _drop_unusable_angles(raw)
     if raw.padded:
         raw = _drop_padding(raw, settings)
+    raw = _drop_dead_points(raw, settings)
     if raw.x.size < settings.min_points:
         sentence = f"holds {raw.x.size} points; a refinement needs at least {settings.min_points}."
         raise source.error("pattern_too_short", sentence, n_points=int(raw.x.size))
+    span = float(raw.x[-1] - raw.x[0])
+    if raw.axis is AxisKind.TWO_THETA and span < settings.min_range_deg:
+        sentence = f"covers only {span:.2f} degrees 2theta; a refinement needs at least {settings.min_range_deg:g}."
+        raise source.error("pattern_range_too_short", sentence, span_deg=span)
     sigma, origin, notices = _sigma(raw, source, settings)
     _check_intensity(raw, sigma, source, settings)
     x, y = _frozen(raw.x), _frozen(raw.y)
@@ -161,6 +167,17 @@ def _drop_padding(raw: RawPattern, settings: ReadSettings) -> RawPattern:
         return raw
     text = f"The last {n_zero} channels are zero filling of the last record and are left out."
     return _select(raw, np.arange(raw.y.size) <= last, Notice("padding_dropped", text))
+
+
+def _drop_dead_points(raw: RawPattern, settings: ReadSettings) -> RawPattern:
+    """Leave out the few points where a file gives 0 with uncertainty 0: a dead detector cell measured nothing."""
+    if raw.sigma is None:
+        return raw
+    dead = (raw.sigma == 0.0) & (raw.y == 0.0)
+    if not np.any(dead) or float(np.mean(dead)) > settings.max_dead_fraction:
+        return raw
+    text = f"{int(dead.sum())} points with intensity 0 and uncertainty 0 were not measured and are left out."
+    return _select(raw, ~dead, Notice("dead_points_dropped", text))
 
 
 def _sigma(

@@ -97,7 +97,7 @@ def _structure(block: gemmi.cif.Block, source: Source, settings: CifSettings, *,
     operations = Operations.from_triplets(symmetry.operations)
     cell, cell_notices = fit_cell(given, operations, symmetry.symbol, source, settings)
     formula = _value(block, _FORMULA_TAGS[:1])
-    atoms, atom_notices = read_atoms(block, source, operations, cell, formula, settings)
+    atoms, atom_notices = read_atoms(block, source, operations, cell, formula, settings, shift=symmetry.shift)
     check_sites(atoms, operations, cell, source, settings)
     check_origin(atoms, operations, symmetry, cell, source, settings)
     contents, content_notices = check_contents(atoms, formula, _value(block, ("_cell_formula_units_Z",)))

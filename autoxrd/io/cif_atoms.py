@@ -43,8 +43,12 @@ def read_atoms(
     cell: UnitCell,
     formula: str,
     settings: CifSettings,
+    *,
+    shift: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> tuple[tuple[AtomSite, ...], tuple[Notice, ...]]:
     """Read all atoms, put them exactly onto their sites and drop the empty ones.
+
+    ``shift`` is added to all coordinates, fractional.
 
     Raises:
         UserInputError: ``cif_no_atoms``, ``cif_too_many_atoms``, ``cif_coordinate_missing``,
@@ -72,6 +76,7 @@ def read_atoms(
     if interpreted and any(columns["type"]):
         text = f"Atom types were interpreted: {', '.join(dict.fromkeys(interpreted[:10]))}."
         notices.append(Notice("cif_type_interpreted", text))
+    atoms = [replace(a, x=a.x + shift[0], y=a.y + shift[1], z=a.z + shift[2]) for a in atoms]
     placed, moved = _place(atoms, operations, settings)
     with_adp, adp_notices = displacement_of(block, placed, cell)
     kept, dropped = _occupied(with_adp, source)

@@ -58,11 +58,21 @@ def check_contents(atoms: Sequence[AtomSite], formula: str, units: str) -> tuple
     for atom in atoms:
         contents[atom.element] = contents.get(atom.element, 0.0) + atom.multiplicity * atom.occupancy
     stated = _parse_formula(formula)
-    z = float(units) if re.fullmatch(r"\d+(\.\d+)?", units) and float(units) > 0.0 else None
+    z = float(units) if re.fullmatch(r"\d{1,4}(\.\d+)?", units) and float(units) > 0.0 else None
+    if z is not None and not _divides(contents, z):
+        # A Z that leaves broken amounts says nothing about the formula unit.
+        z = None
     text = _hill(contents, z or _common_divisor(contents))
     if not stated:
         return text, ()
     return text, _formula_notice(contents, stated, z, formula, text)
+
+
+def _divides(contents: Mapping[str, float], z: float) -> bool:
+    """Whether whole contents stay whole when divided by Z; broken contents (mixed sites) may be anything."""
+    return all(
+        abs(amount / z - round(amount / z)) < 1e-3 for amount in contents.values() if abs(amount - round(amount)) < 1e-3
+    )
 
 
 def _formula_notice(

@@ -142,6 +142,9 @@ def _read(source: Source, bank: int | None, settings: ReadSettings) -> RawPatter
     """Read the table and decide what its columns are."""
     table = _table(source, settings)
     names = column_names(table.header)
+    if names.second_is_background:
+        sentence = "the header calls the second column a background; expected the measured intensities."
+        raise source.error("pattern_is_background", sentence)
     x = np.ascontiguousarray(table.values[:, 0])
     y = np.ascontiguousarray(table.values[:, 1])
     axis, x, notices = _axis(source, names, x)

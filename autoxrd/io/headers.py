@@ -22,10 +22,12 @@ _ESD = re.compile(
     r"^(?:e\.?s\.?d|s\.?u\b|s\.?d\b|sig|err|e$|std|unc|d_?[iy]\b|d(?:int|count)|[iy]_?err|int\w*err|σ)", re.I
 )
 _NOT_ESD = re.compile(r"^(?:bkg|back|bg|bgr|calc|[iy]_?calc|fit|diff|weight|w$|d$|counts|[iy]\b)", re.I)
+_BACKGROUND = re.compile(r"^(?:bkg|background|bgr?\b|back_?ground)", re.I)
 _NM = re.compile(r"1/nm|nm\s*\^?\s*[-−]\s*1|nm⁻¹", re.I)
 
 _WAVELENGTH = re.compile(r"(?:wavelength|wave_length|\blambda|λ|\bwl1?\b)[^=:0-9\n]{0,25}[=:]\s*([0-9]*\.[0-9]+)", re.I)
-_ANODE = re.compile(r"\b(?:anode|target)\w*\s*[=:]\s*[\"']?\s*(Cr|Mn|Fe|Co|Ni|Cu|Mo|Ag|W)\b", re.I)
+_UXD = re.compile(r"^_(WL1|WL2|WLRATIO)\s*=\s*([0-9]+\.?[0-9]*)\s*$", re.M)
+_ANODE = re.compile(r"\b_?(?:anode|target)\w*\s*[=:]\s*[\"']?\s*(Cr|Mn|Fe|Co|Ni|Cu|Mo|Ag|W)\b", re.I)
 _TEMPERATURE = re.compile(r"\btemp(?:erature)?\s*\(?\s*K\s*\)?\s*[=:]\s*([0-9]+(?:\.[0-9]*)?)", re.I)
 _TIME = re.compile(r"\b_?(?:timeperstep|steptime)\s*[=:]\s*[\"']?([0-9]+(?:\.[0-9]*)?)", re.I)
 _RADIUS = re.compile(r"\b_?goniometer_radius\s*[=:]\s*([0-9]+(?:\.[0-9]*)?)", re.I)
@@ -40,6 +42,7 @@ class ColumnNames:
         bare_theta: the first column is called theta, without the 2.
         q_per_nm: the abscissa is Q in 1/nm.
         third_is_esd: True or False where the third column has a name, else None.
+        second_is_background: the second column is a background, not a pattern.
         index: position of the line of names in the given lines, or None.
     """
 
@@ -47,6 +50,7 @@ class ColumnNames:
     bare_theta: bool = False
     q_per_nm: bool = False
     third_is_esd: bool | None = None
+    second_is_background: bool = False
     index: int | None = None
 
 
@@ -62,6 +66,7 @@ def column_names(lines: Sequence[str]) -> ColumnNames:
             bare_theta=bare_theta,
             q_per_nm=axis is AxisKind.Q and any(_NM.search(text) for text in lines[index:]),
             third_is_esd=_third_is_esd(line),
+            second_is_background=bool(_BACKGROUND.match([*_names(line), "", ""][1])),
             index=index,
         )
     return ColumnNames()
@@ -80,11 +85,16 @@ def _axis_of(line: str) -> tuple[AxisKind | None, bool]:
     return None, False
 
 
-def _third_is_esd(line: str) -> bool | None:
-    """Judge the third column by its name; None where it has none that we know."""
+def _names(line: str) -> list[str]:
+    """Column names of a header line, units in brackets left out."""
     body = re.sub(r"\b(?:2|two)[\s_*-]+(?=theta|th\b|θ)", "2", line.strip().lstrip("#!;'\"/*% "), flags=re.I)
     body = re.sub(r"[(\[][^)\]]*[)\]]", " ", body)
-    names = [name.strip("\"' ") for name in re.split(r"[,;\t]|\s+", body) if name.strip("\"' ")]
+    return [name.strip("\"' ") for name in re.split(r"[,;\t]|\s+", body) if name.strip("\"' ")]
+
+
+def _third_is_esd(line: str) -> bool | None:
+    """Judge the third column by its name; None where it has none that we know."""
+    names = _names(line)
     if len(names) < 3:
         return None
     if _ESD.match(names[2]):
@@ -98,6 +108,10 @@ def hints_from_text(lines: Sequence[str]) -> PatternHints:
     hints = PatternHints()
     if (found := _WAVELENGTH.search(text)) and 0.05 < float(found[1]) < 10.0:
         hints = replace(hints, wavelengths_angstrom=(float(found[1]),))
+    uxd = {name: float(value) for name, value in _UXD.findall(text)}
+    if "WL1" in uxd:
+        lines_given = tuple(uxd[name] for name in ("WL1", "WL2") if 0.05 < uxd.get(name, 0.0) < 10.0)
+        hints = replace(hints, wavelengths_angstrom=lines_given, ka2_ratio=uxd.get("WLRATIO"))
     if found := _ANODE.search(text):
         hints = replace(hints, anode=found[1].capitalize())
     if found := _TEMPERATURE.search(text):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from autoxrd.domain.instrument import EmissionLine, Geometry, Instrument, Radiation
+from autoxrd.domain.instrument import ANODE_LINES, EmissionLine, Geometry, Instrument, Radiation
 from autoxrd.domain.pattern import AxisKind, Notice, Pattern, PatternHints
 from autoxrd.errors import UserInputError
 from autoxrd.io.instrument_gsas import is_gsas_instrument, read_gsas_instrument
@@ -129,6 +129,14 @@ def _without_file(
     lines, origin = asked, f"as given: {shown(asked_text or '')}"
     if lines is None:
         lines, origin = _lines_of_hints(hints, kind), f"header of {pattern.source_name}"
+        pair = _pair_of(lines, kind, settings)
+        if pair is not None:
+            built = instrument_of_lines(pair, radiation=kind, geometry=geometry, origin=origin, settings=settings)
+            text = (
+                "The header names only the K-alpha 1 wavelength of a tube: K-alpha 2 is added with half its intensity; "
+                "give --wavelength for a monochromatic beam."
+            )
+            return replace(built, notices=(*built.notices, Notice("ka2_assumed", text)))
     if lines is None:
         name = pattern.source_name or "the pattern"
         sentence = (
@@ -151,6 +159,21 @@ def _lines_of_hints(hints: PatternHints, radiation: Radiation) -> tuple[Emission
             return lines_of_anode(hints.anode)
         except UserInputError:
             return None
+    return None
+
+
+def _pair_of(
+    lines: tuple[EmissionLine, ...] | None, radiation: Radiation, settings: InstrumentSettings
+) -> tuple[EmissionLine, ...] | None:
+    """Add K-alpha 2 where a header names K-alpha 1 alone: most laboratory beams hold both."""
+    if lines is None or len(lines) != 1 or radiation is not Radiation.XRAY:
+        return None
+    for alpha1, alpha2 in ANODE_LINES.values():
+        stated = lines[0].wavelength_angstrom
+        if abs(stated / alpha1.wavelength_angstrom - 1.0) < settings.laboratory_line_tolerance:
+            scale = stated / alpha1.wavelength_angstrom
+            second = EmissionLine(alpha2.wavelength_angstrom * scale, alpha2.relative_intensity)
+            return (lines[0], second)
     return None
 
 

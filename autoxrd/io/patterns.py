@@ -7,7 +7,9 @@ from pathlib import Path
 from autoxrd.domain.pattern import Pattern
 from autoxrd.io.checks import finish
 from autoxrd.io.columns import COLUMNS
+from autoxrd.io.grid import GRID
 from autoxrd.io.gsas import GSAS
+from autoxrd.io.institutes import D1A, ITAL, MAUD
 from autoxrd.io.raw import Reader
 from autoxrd.io.settings import DEFAULT_READ_SETTINGS, ReadSettings
 from autoxrd.io.source import Source, load_source
@@ -16,7 +18,7 @@ from autoxrd.io.xrdml import XRDML
 
 __all__ = ["READERS", "read_pattern"]
 
-READERS: tuple[Reader, ...] = (XRDML, GSAS, COLUMNS)
+READERS: tuple[Reader, ...] = (XRDML, GSAS, ITAL, D1A, MAUD, GRID, COLUMNS)
 """Asked in this order; the content decides, never the extension. The most particular come first."""
 
 
@@ -50,6 +52,6 @@ def _unknown(source: Source) -> Exception:
     what = "binary data of an unknown kind" if source.looks_binary else "text of an unknown kind"
     sentence = (
         f"holds {what}; expected columns of 2theta and intensity (.xy .xye .csv .dat .prn), "
-        "GSAS powder text (BANK records), FullProf or PANalytical XRDML."
+        "GSAS powder text (BANK records), FullProf, Maud or PANalytical XRDML."
     )
     return source.error("format_unknown", sentence)

@@ -23,6 +23,7 @@ class ReadSettings:
         max_points: more points than this are not a one-dimensional powder pattern.
         min_points: fewer cannot hold a background and one resolved peak (McCusker et al. 1999,
             doi:10.1107/S0021889898009856, ask for 5 to 10 steps across each half width).
+        min_range_deg: a shorter range of 2theta holds no two orders of a reflection, whatever the wavelength.
         max_header_lines: text before the first row of numbers; longer texts are not a pattern.
         max_negative_fraction: a measured intensity is a count; more negative points than this
             mean that a background was subtracted or that the column is something else.
@@ -32,6 +33,8 @@ class ReadSettings:
         noninteger_fraction: share of non-integer intensities above which ``sqrt(y)`` is doubtful.
         padding_level: mean intensity before a run of trailing zeros above which the zeros are
             filling of the last record, not counts (Poisson probability of one zero < 1e-8).
+        max_dead_fraction: largest share of points with intensity 0 and uncertainty 0 that dead detector
+            cells explain.
         esd_ratio_max: median of third column over intensity above which it cannot be an uncertainty
             (a point with fewer than four counts reaches 0.5).
         esd_slope_min, esd_slope_max: slope of log(third column) on log(intensity) that an
@@ -45,12 +48,14 @@ class ReadSettings:
     max_bytes: int = 200_000_000
     max_points: int = 2_000_000
     min_points: int = 50
+    min_range_deg: float = 2.0
     max_header_lines: int = 500
     max_negative_fraction: float = 0.25
     noise_lag1: float = 0.1
     noise_excess: float = 10.0
     noninteger_fraction: float = 0.01
     padding_level: float = 20.0
+    max_dead_fraction: float = 0.05
     esd_ratio_max: float = 0.5
     esd_slope_min: float = 0.25
     esd_slope_max: float = 1.1

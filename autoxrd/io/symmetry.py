@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from autoxrd.domain.pattern import Notice
+from autoxrd.io.origin import shift_between
 from autoxrd.io.source import Source, shown
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Symmetry:
         symbol: Hermann-Mauguin symbol with setting.
         number: number in International Tables, 0 where the setting is not tabulated.
         origin_alternatives: operations of the other origin choice of the same group, or empty.
+        shift: to add to the coordinates of the file, fractional, where its setting is not tabulated.
         notices: what had to be decided.
     """
 
@@ -49,6 +51,7 @@ class Symmetry:
     symbol: str
     number: int
     origin_alternatives: tuple[str, ...] = ()
+    shift: tuple[float, float, float] = (0.0, 0.0, 0.0)
     notices: tuple[Notice, ...] = ()
 
 
@@ -223,6 +226,15 @@ def _from_operations(
     group = gemmi.GroupOps([gemmi.Op(text) for text in listed])
     found = gemmi.find_spacegroup_by_ops(group)
     operations = tuple(sorted(listed, key=lambda text: text != "x,y,z"))
+    if found is None and by_symbol is not None:
+        shift = shift_between(operations, _triplets(by_symbol.operations()))
+        if shift is not None:
+            text = (
+                f"The listed operators are those of {by_symbol.xhm()} with another origin: all atoms are shifted by "
+                f"{shift[0]:g}, {shift[1]:g}, {shift[2]:g} to the tabulated one."
+            )
+            notices.append(Notice("cif_origin_shifted", text))
+            return replace(_from_group(by_symbol, notices), shift=shift)
     if by_symbol is not None and set(_triplets(by_symbol.operations())) != set(operations):
         name = found.xhm() if found is not None else "a setting without a symbol"
         text = (
@@ -237,4 +249,4 @@ def _from_operations(
         text = "The setting has no tabulated symbol; the listed operators are used as they are."
         notices.append(Notice("cif_setting_untabulated", text))
         return Symmetry(operations, shown(symbol) or "unknown", 0, notices=tuple(notices))
-    return Symmetry(operations, found.xhm(), found.number, _other_origin(found), tuple(notices))
+    return Symmetry(operations, found.xhm(), found.number, _other_origin(found), notices=tuple(notices))

@@ -43,6 +43,10 @@ def _kind(data: bytes) -> str | None:
     for magic, kind in _MAGIC:
         if data.startswith(magic):
             return kind
+    if b"\ndata_" in b"\n" + data[:65536].replace(b"\r", b"\n") and b"_cell_length_a" in data:
+        return (
+            "a CIF (with a powder profile)" if b"_pd_meas_" in data or b"_pd_proc_" in data else "a CIF of a structure"
+        )
     if data.startswith(b"PK\x03\x04"):
         head = data[:65536] + data[-65536:]
         if b"RawData" in head or b"Experiment0" in head:
