@@ -13,8 +13,8 @@ from autoxrd.primitives import canonical_json, sha256_hex
 from autoxrd.report.bundle import MANIFEST, bundle_zip, manifest_json
 from autoxrd.report.cif import phase_cif
 from autoxrd.report.details import build_report
-from autoxrd.report.html import render_html
 from autoxrd.report.model import ReportInput
+from autoxrd.report.page import render_html
 from autoxrd.report.tables import parameters_csv, profile_csv, reflections_csv
 
 __all__ = ["render_files", "write_report"]

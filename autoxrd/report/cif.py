@@ -165,7 +165,8 @@ def _phase_block(doc: gemmi.cif.Document, inp: ReportInput, index: int, ids: tup
         block,
         [
             ("_pd_block_diffractogram_id", _text(ids[1])),
-            ("_pd_phase_name", _text(structure.title or phase.name)),
+            ("_pd_phase_name", _text(phase.name)),
+            ("_chemical_name_common", _text(structure.title)),
             ("_chemical_formula_sum", _text(structure.formula)),
             *((tag, _measured(phase.cell.get(key))) for key, tag in _CELL_TAGS.items()),
             ("_exptl_crystal_density_diffrn", _measured(esds.measured("density"))),
@@ -201,6 +202,22 @@ def _refinement(block: gemmi.cif.Block, inp: ReportInput) -> None:
     )
 
 
+def _corrections(inp: ReportInput) -> str:
+    """Say which shifts of the calculated positions the model has; pdCIF has no data names for them."""
+    wanted = {
+        "instrument.zero": ("zero offset, added to the calculated 2theta", "deg"),
+        "sample.displacement": ("specimen displacement", "mm"),
+        "sample.offset_along": ("specimen offset along the beam", "mm"),
+        "sample.offset_across": ("specimen offset across the beam", "mm"),
+    }
+    parts = [
+        f"{wanted[p.name][0]} {value_with_esd(p.value, p.esd)} {wanted[p.name][1]}"
+        for p in inp.state.parameters
+        if p.name in wanted
+    ]
+    return f"Positions: {'; '.join(parts)}." if parts else ""
+
+
 def _measurement(block: gemmi.cif.Block, inp: ReportInput) -> None:
     x, job, ins = inp.arrays.x, inp.job, inp.job.instrument
     bragg = ins.geometry is Geometry.BRAGG_BRENTANO
@@ -211,7 +228,7 @@ def _measurement(block: gemmi.cif.Block, inp: ReportInput) -> None:
         ("_diffrn_radiation_probe", "neutron" if ins.radiation is Radiation.NEUTRON else "x-ray"),
         ("_pd_proc_number_of_points", str(x.size)),
         ("_pd_proc_info_excluded_regions", _text(holes) if holes else "none"),
-        ("_pd_proc_ls_special_details", _text(f"Weights 1/sigma^2, sigma {sigma}.")),
+        ("_pd_proc_ls_special_details", _text(f"Weights 1/sigma^2, sigma {sigma}. {_corrections(inp)}")),
     ]
     if job.axis is AxisKind.TWO_THETA and x.size:
         items += [
@@ -242,9 +259,9 @@ def _pattern_block(doc: gemmi.cif.Document, inp: ReportInput, phase_ids: Sequenc
     _audit(block, inp, pattern_id)
     _refinement(block, inp)
     _measurement(block, inp)
-    loop = block.init_loop("_pd_phase_", ["id", "block_id", "mass_%"])
+    loop = block.init_loop("_pd_phase_", ["block_id", "name", "mass_%"])
     for phase, phase_id in zip(inp.state.phases, phase_ids, strict=True):
-        loop.add_row([_text(phase.name), _text(phase_id), _measured(phase.weight_fraction, scale=100.0)])
+        loop.add_row([_text(phase_id), _text(phase.name), _measured(phase.weight_fraction, scale=100.0)])
     _profile(block, inp)
 
 

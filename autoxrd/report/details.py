@@ -187,7 +187,7 @@ def build_report(inp: ReportInput, files: Mapping[str, str], file_sha256: Mappin
         files: what it is -> file name.
         file_sha256: hashes of the files that are already rendered.
     """
-    path = {s.ordinal for s in accepted_path(inp.steps, inp.state_id, inp.graph_root)}
+    path = {s.ordinal for s in accepted_path(inp.steps, inp.state_id)}
     details = Details(
         job=_job(inp),
         reasons=coded(inp.reasons),

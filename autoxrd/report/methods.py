@@ -119,7 +119,7 @@ def _procedure(inp: ReportInput, cite: _Cited) -> str:
     own = f" {cite(inp.state.engine)}" if CITATIONS.get(inp.state.engine, CITATIONS["toby"]).doi else ""
     if inp.state.engine == "rietx":
         cite("rietx")
-    path = accepted_path(inp.steps, inp.state_id, inp.graph_root)
+    path = accepted_path(inp.steps, inp.state_id)
     rejected = sum(not s.accepted for s in inp.steps)
     tries = f"{len(inp.steps)} attempt{'s' * (len(inp.steps) != 1)}"
     le_bail = (

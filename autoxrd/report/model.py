@@ -178,7 +178,7 @@ class ReportInput:
         qc_notices: what the readers said of pattern, instrument and structures.
         state: the final state.
         state_id: its id.
-        graph_root: id of the root state.
+        graph_root: hash over the whole decision graph, as the store computes it.
         arrays: the fit that belongs to the final state.
         reflections: the reflections that belong to it; ``phase`` indexes ``state.phases``.
         structures: the refined structure of each phase, in the order of ``state.phases``.

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from autoxrd.domain.action import ActionKind
-from autoxrd.domain.state import ParameterValue
+from autoxrd.gates.selectors import resolve_all
 from autoxrd.report.model import ReportInput, StepRecord
 
-__all__ = ["ParameterRow", "accepted_path", "covers", "parameter_rows"]
+__all__ = ["ParameterRow", "accepted_path", "parameter_rows"]
 
 _ATOM = re.compile(r"^phase\.(?P<phase>[^.]+)\.atom\.(?P<atom>.+)\.(?P<quantity>[^.]+)$")
 _PHASE = re.compile(r"^phase\.(?P<phase>[^.]+)\.(?P<quantity>.+)$")
-_COORDINATES = ("x", "y", "z")
 _UNITS = {
     "cell.a": "Å", "cell.b": "Å", "cell.c": "Å", "cell.alpha": "°", "cell.beta": "°", "cell.gamma": "°",
     "cell.volume": "Å³", "density": "g/cm³", "uiso": "Å²", "size": "°", "strain": "°", "size_gauss": "°",
@@ -59,56 +57,34 @@ def _split(name: str) -> tuple[str, str, str]:
     return "", "", name
 
 
-def _expanded(selector: str) -> Iterable[str]:
-    """Name patterns that a selector stands for (DESIGN section 5)."""
-    yield selector
-    if selector in {"background", "sample.offset"}:
-        yield f"{selector}[._]*"
-    if selector == "profile.SH/L":
-        yield from ("profile.S/L", "profile.H/L")
-    if selector.endswith(".cell"):
-        yield f"{selector}.*"
-    if selector.endswith(".position"):
-        yield from (f"{selector.removesuffix('position')}{c}" for c in _COORDINATES)
-    if selector.endswith(".uiso") and ".atom." not in selector:
-        yield f"{selector.removesuffix('uiso')}atom.*.uiso"
-
-
-def covers(selector: str, name: str) -> bool:
-    """Tell whether a selector releases the parameter of that name."""
-    # A wildcard inside a selector stays within its segment's place; labels may hold brackets of no meaning here.
-    return any(fnmatchcase(name, pattern) for pattern in _expanded(selector))
-
-
-def accepted_path(steps: Sequence[StepRecord], final: str, root: str) -> tuple[StepRecord, ...]:
+def accepted_path(steps: Sequence[StepRecord], final: str) -> tuple[StepRecord, ...]:
     """Return the accepted steps that lead from the root to the final state, in order."""
     by_child = {s.candidate_state: s for s in steps if s.accepted and s.candidate_state}
     path: list[StepRecord] = []
     state = final
-    while state != root and state in by_child and len(path) <= len(steps):
+    while state in by_child and len(path) < len(steps):
         path.append(by_child[state])
         state = by_child[state].parent_state
     return tuple(reversed(path))
 
 
-def _released_in(parameter: ParameterValue, path: Sequence[StepRecord]) -> int | None:
-    """Ordinal of the step from which the parameter is free without a break until the end."""
-    if not parameter.released and not (parameter.derived and parameter.esd is not None):
-        return None
-    since: int | None = None
+def _released_in(names: Sequence[str], path: Sequence[StepRecord]) -> dict[str, int]:
+    """Find, by parameter name, the step from which it has been free without a break."""
+    since: dict[str, int] = {}
     for step in path:
-        if not any(covers(selector, parameter.name) for selector in step.action.parameters):
-            continue
-        if step.action.kind is ActionKind.FREEZE:
-            since = None
-        elif since is None:
-            since = step.ordinal
+        for name in resolve_all(step.action.parameters, names):
+            if step.action.kind is ActionKind.FREEZE:
+                since.pop(name, None)
+            else:
+                since.setdefault(name, step.ordinal)
     return since
 
 
 def parameter_rows(inp: ReportInput) -> tuple[ParameterRow, ...]:
     """Return every parameter and derived quantity of the final state, in the state's order."""
-    path = accepted_path(inp.steps, inp.state_id, inp.graph_root)
+    path = accepted_path(inp.steps, inp.state_id)
+    free = [p.name for p in inp.state.parameters if p.released or (p.derived and p.esd is not None)]
+    since = _released_in(free, path)
     rows = []
     for p in inp.state.parameters:
         phase, atom, quantity = _split(p.name)
@@ -124,7 +100,7 @@ def parameter_rows(inp: ReportInput) -> tuple[ParameterRow, ...]:
                 lower=p.lower,
                 upper=p.upper,
                 released=p.released,
-                released_in_step=_released_in(p, path),
+                released_in_step=since.get(p.name),
                 derived=p.derived,
             )
         )

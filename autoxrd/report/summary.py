@@ -12,7 +12,6 @@ from autoxrd.domain.state import MeasuredValue, PhaseSummary
 from autoxrd.report.model import ReportInput, Verdict
 
 __all__ = [
-    "SCHEMA_NAME",
     "CodedText",
     "Percentages",
     "ReportSummary",
@@ -20,13 +19,17 @@ __all__ = [
     "coded",
 ]
 
-SCHEMA_NAME = "autoxrd.report/1"
-
 
 class Boundary(BaseModel):
     """Base of everything that is written to report.json."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        json_schema_serialization_defaults_required=True,
+    )
 
 
 class CodedText(Boundary):

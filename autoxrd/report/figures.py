@@ -1,0 +1,138 @@
+"""The data behind the report's plots, packed so that one page can hold a pattern of any length."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoxrd.domain.pattern import AxisKind, FloatArray
+from autoxrd.report.model import FitArrays, ReportInput
+from autoxrd.report.parameters import accepted_path
+
+__all__ = ["PHASE_COLOURS", "PlotSettings", "fit_figure", "step_figure", "thinned"]
+
+PHASE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#7b61c9", "#8c6d1f", "#2a9fd6", "#5f6b7a")
+"""Distinct for colour-blind readers (after Okabe & Ito, 2008), darkened to 3:1 contrast on white."""
+
+_AXIS_TITLES = {
+    AxisKind.TWO_THETA: ("2θ", "°"),
+    AxisKind.TOF: ("time of flight", "µs"),
+    AxisKind.D_SPACING: ("d", "Å"),
+    AxisKind.Q: ("Q", "Å⁻¹"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlotSettings:
+    """How much data a page carries.
+
+    Args:
+        embedded_points: a pattern longer than this is thinned before it is embedded, keeping each bin's extremes.
+            60 000 points are about 0.3 MB per curve.
+        drawn_points: the browser draws at most this many per curve of what is in view, and thins anew on every zoom;
+            more would only lie on top of each other and make the page slow.
+    """
+
+    embedded_points: int = 60_000
+    drawn_points: int = 4_000
+
+
+def thinned(arrays: FitArrays, limit: int) -> NDArray[np.int64]:
+    """Choose points for display: all, or the extremes of observed, calculated and difference in equal bins.
+
+    Args:
+        arrays: the fit.
+        limit: largest number of points.
+
+    Returns:
+        Increasing indices, at most ``limit`` of them where the pattern is longer than that.
+    """
+    n = arrays.x.size
+    if n <= limit:
+        return np.arange(n, dtype=np.int64)
+    edges = np.linspace(0, n, max(1, limit // 6) + 1).astype(np.int64)
+    keep: set[int] = set()
+    for curve in (arrays.y_obs, arrays.y_calc, arrays.difference):
+        for lo, hi in pairwise(edges):
+            part = curve[lo:hi]
+            keep.update((int(lo + np.argmin(part)), int(lo + np.argmax(part))))
+    return np.array(sorted(keep), dtype=np.int64)
+
+
+def _f32(values: FloatArray) -> str:
+    """Pack as little-endian float32 in base64: seven digits, five bytes a number in the page."""
+    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode()
+
+
+def _u16(values: FloatArray) -> dict[str, Any]:
+    """Pack a non-negative curve as 65 535 levels of its maximum."""
+    top = float(np.max(values, initial=0.0))
+    levels = np.round(np.clip(values, 0, None) * (65535 / top)) if top > 0 else np.zeros(values.shape)
+    return {"top": top, "levels": base64.b64encode(levels.astype("<u2").tobytes()).decode()}
+
+
+def _phase(inp: ReportInput, index: int, keep: NDArray[np.int64]) -> dict[str, Any]:
+    r = inp.reflections
+    mine = np.flatnonzero(r.phase == index)
+    top = float(np.max(r.intensity[mine], initial=0.0))
+    share = r.intensity[mine] / top if top > 0 else np.zeros(mine.size)
+    return {
+        "name": inp.state.phases[index].name,
+        "colour": PHASE_COLOURS[index % len(PHASE_COLOURS)],
+        "pattern": _u16(inp.arrays.phase_patterns[index][keep]),
+        "ticks": {
+            "x": [round(float(v), 4) for v in r.position[mine]],
+            "hkl": [" ".join(str(int(i)) for i in hkl) for hkl in r.hkl[mine]],
+            "d": [round(float(v), 4) for v in r.d_angstrom[mine]],
+            "line": [int(v) for v in r.line[mine]],
+            "share": [round(float(v), 4) for v in share],
+        },
+    }
+
+
+def fit_figure(inp: ReportInput, settings: PlotSettings) -> dict[str, Any]:
+    """Return what the fit plot draws: curves, ticks, unexplained peaks, excluded regions, axis."""
+    a = inp.arrays
+    keep = thinned(a, settings.embedded_points)
+    title, unit = _AXIS_TITLES[inp.job.axis]
+    return {
+        "axis": {"title": title, "unit": unit},
+        "total": int(a.x.size),
+        "embedded": int(keep.size),
+        "drawn": settings.drawn_points,
+        "x": _f32(a.x[keep]),
+        "obs": _f32(a.y_obs[keep]),
+        "sigma": _f32(a.sigma[keep]),
+        "calc": _f32(a.y_calc[keep]),
+        "background": _f32(a.background[keep]),
+        "phases": [_phase(inp, i, keep) for i in range(len(inp.state.phases))],
+        "unexplained": [
+            {"x": round(p.two_theta_deg, 4), "d": round(p.d_angstrom, 4), "share": round(p.area_share, 5)}
+            for p in inp.state.unexplained_peaks
+        ],
+        "excluded": [list(region) for region in inp.job.excluded_regions],
+    }
+
+
+def step_figure(inp: ReportInput) -> dict[str, Any]:
+    """Return Rwp after each step, in percent, with Rexp of the final state."""
+    path = {s.ordinal for s in accepted_path(inp.steps, inp.state_id)}
+    first = next((s.rwp_before for s in inp.steps if s.rwp_before is not None), None)
+    return {
+        "start": None if first is None else round(100 * first, 3),
+        "rexp": round(100 * inp.state.quality.rexp, 3),
+        "steps": [
+            {
+                "n": s.ordinal,
+                "kind": s.action.kind.value.replace("_", " "),
+                "rwp": None if s.rwp_after is None else round(100 * s.rwp_after, 3),
+                "state": "path" if s.ordinal in path else "branch" if s.accepted else "rejected",
+            }
+            for s in inp.steps
+        ],
+    }

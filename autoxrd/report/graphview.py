@@ -1,0 +1,147 @@
+"""Where each step of the decision graph is drawn: one row per attempt, one lane per branch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autoxrd.report.format import fixed
+from autoxrd.report.model import ReportInput, StepRecord
+from autoxrd.report.parameters import accepted_path
+from autoxrd.report.words import kind_words
+
+__all__ = ["GraphDrawing", "GraphRow", "draw_graph"]
+
+ROW_HEIGHT = 46
+LANE_WIDTH = 26
+_LEFT = 26
+_TOP = 34
+_LABEL_GAP = 20
+_TEXT_WIDTH = 470
+_PARAMETER_CHARACTERS = 42
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRow:
+    """One attempt: its node, the edge from its parent, its label.
+
+    Args:
+        status: ``path`` (leads to the final state), ``branch`` (accepted, left later) or ``rejected``.
+        edge: SVG path from the parent's node.
+        rwp: Rwp of the candidate in percent, written.
+        change: change of Rwp in percent points, written with its sign.
+    """
+
+    ordinal: int
+    status: str
+    x: int
+    y: int
+    edge: str
+    title: str
+    parameters: str
+    rwp: str
+    change: str
+    label: str
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDrawing:
+    """The whole drawing, in pixels."""
+
+    width: int
+    height: int
+    text_x: int
+    root_x: int
+    root_y: int
+    root_rwp: str
+    rows: tuple[GraphRow, ...]
+
+
+def _edge(x0: int, y0: int, x1: int, y1: int) -> str:
+    """Draw straight down in a lane; leave a lane in a quarter turn just below the parent."""
+    if x0 == x1:
+        return f"M{x0} {y0}V{y1}"
+    bend = min(ROW_HEIGHT // 2, y1 - y0)
+    return f"M{x0} {y0}C{x0} {y0 + bend} {x1} {y0 + bend // 2} {x1} {y0 + bend + 8}V{y1}"
+
+
+def _lanes(steps: Sequence[StepRecord], path: set[int]) -> dict[int, int]:
+    """Give each step a lane: 0 for the path, the parent's plus one for what leaves it, plus room for branches."""
+    lane_of_state: dict[str, int] = {}
+    branched: set[str] = set()
+    lanes: dict[int, int] = {}
+    for step in steps:
+        parent = lane_of_state.get(step.parent_state, 0)
+        if step.ordinal in path:
+            lane = 0
+        elif not step.accepted or step.parent_state in branched or parent == 0:
+            lane = parent + 1
+        else:
+            lane = parent
+            branched.add(step.parent_state)
+        lanes[step.ordinal] = lane
+        if step.accepted and step.candidate_state:
+            lane_of_state[step.candidate_state] = lane
+    return lanes
+
+
+def _shortened(names: Sequence[str]) -> str:
+    text = ", ".join(names)
+    return text if len(text) <= _PARAMETER_CHARACTERS else text[: _PARAMETER_CHARACTERS - 1].rstrip(" ,.") + "…"
+
+
+def _change(step: StepRecord) -> str:
+    if step.rwp_before is None or step.rwp_after is None:
+        return ""
+    change = 100 * (step.rwp_after - step.rwp_before)
+    sign = "−" if change < -0.005 else "+" if change > 0.005 else "±"
+    return f"{sign}{abs(change):.2f}"
+
+
+def _row(step: StepRecord, place: tuple[int, int], parent: tuple[int, int], *, on_path: bool, final: bool) -> GraphRow:
+    title, rwp = kind_words(step.action.kind), fixed(step.rwp_after, 2, scale=100)
+    outcome = "accepted" if step.accepted else "rejected"
+    if step.accepted and not on_path:
+        outcome = "accepted, on a branch that was left"
+    return GraphRow(
+        ordinal=step.ordinal,
+        status="path" if on_path else "branch" if step.accepted else "rejected",
+        x=place[0],
+        y=place[1],
+        edge=_edge(*parent, *place),
+        title=title,
+        parameters=_shortened(step.action.parameters),
+        rwp=rwp,
+        change=_change(step),
+        label=f"Step {step.ordinal}, {title}: {outcome}; Rwp {rwp} percent",
+        final=final,
+    )
+
+
+def draw_graph(inp: ReportInput) -> GraphDrawing:
+    """Lay out every attempt in the order in which it was made, the accepted path as a straight line."""
+    steps = sorted(inp.steps, key=lambda s: s.ordinal)
+    path = {s.ordinal for s in accepted_path(steps, inp.state_id)}
+    lanes = _lanes(steps, path)
+    places: dict[str, tuple[int, int]] = {}
+    rows = []
+    root = (_LEFT, _TOP)
+    for i, step in enumerate(steps, start=1):
+        place = (_LEFT + LANE_WIDTH * lanes[step.ordinal], _TOP + ROW_HEIGHT * i)
+        final = step.accepted and step.candidate_state == inp.state_id
+        parent = places.get(step.parent_state, root)
+        rows.append(_row(step, place, parent, on_path=step.ordinal in path, final=final))
+        if step.accepted and step.candidate_state:
+            places[step.candidate_state] = place
+    deepest = max(lanes.values(), default=0)
+    text_x = _LEFT + LANE_WIDTH * deepest + _LABEL_GAP
+    return GraphDrawing(
+        width=text_x + _TEXT_WIDTH,
+        height=_TOP + ROW_HEIGHT * len(steps) + 26,
+        text_x=text_x,
+        root_x=root[0],
+        root_y=root[1],
+        root_rwp=fixed(steps[0].rwp_before if steps else inp.state.quality.rwp, 2, scale=100),
+        rows=tuple(rows),
+    )

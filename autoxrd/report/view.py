@@ -1,0 +1,285 @@
+"""What the page shows: the report's figures written as text, ready for the template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from autoxrd.domain.instrument import Geometry, Radiation
+from autoxrd.domain.state import MeasuredValue
+from autoxrd.report.details import Report
+from autoxrd.report.figures import PHASE_COLOURS
+from autoxrd.report.format import fixed, number, pretty
+from autoxrd.report.methods import ENGINE_NAMES
+from autoxrd.report.model import ReportInput, Verdict
+from autoxrd.report.parameters import ParameterRow, parameter_rows
+from autoxrd.report.words import VERDICT_WORDS, space_group_html
+
+__all__ = ["page_view"]
+
+_VERDICT_TONE = {
+    Verdict.ACCEPTED: "good",
+    Verdict.ACCEPTED_WITH_WARNINGS: "warn",
+    Verdict.ABSTAINED: "bad",
+    Verdict.FAILED: "bad",
+}
+
+
+_PACKAGE_NAMES = {"autoxrd": "AutoXRD", "numpy": "NumPy", "python": "Python", "scipy": "SciPy", **ENGINE_NAMES}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A labelled value with an optional remark."""
+
+    label: str | Markup
+    value: str | Markup
+    note: str | Markup = ""
+
+
+def measured(m: MeasuredValue | None, *, scale: float = 1.0, digits: int = 6) -> str:
+    """Write a measured value for reading."""
+    if m is None:
+        return "–"
+    return pretty(scale * m.value, None if m.esd is None else scale * m.esd, digits=digits)
+
+
+def _r(subscript: str) -> Markup:
+    return Markup("<i>R</i><sub>{}</sub>").format(subscript)
+
+
+def _tiles(inp: ReportInput, report: Report) -> list[Fact]:
+    q = report.quality
+    ratio = report.unexplained_peak_ratio
+    return [
+        Fact(_r("wp"), f"{fixed(q.rwp_percent, 2)} %", Markup("expected: {} %").format(fixed(q.rexp_percent, 2))),
+        Fact("Goodness of fit", fixed(q.gof, 2), "1 is the noise limit"),
+        Fact("Unexplained peaks", "–" if ratio is None else f"{fixed(100 * ratio, 2)} %", "share of the peak area"),
+        Fact("Parameters", str(q.n_parameters), f"on {q.n_points:,} points".replace(",", "\u202f")),
+    ]
+
+
+def _quality(report: Report) -> list[Fact]:
+    q = report.quality
+    return [
+        Fact(_r("wp"), f"{fixed(q.rwp_percent, 3)} %", "weighted profile R factor"),
+        Fact(
+            Markup("<i>R</i><sub>wp</sub>, background-corrected"),
+            f"{fixed(q.rwp_without_background_percent, 3)} %",
+            "background taken off the observed intensities",
+        ),
+        Fact(_r("exp"), f"{fixed(q.rexp_percent, 3)} %", "what counting statistics allow"),
+        Fact("Goodness of fit", fixed(q.gof, 3), Markup("<i>R</i><sub>wp</sub> / <i>R</i><sub>exp</sub>")),
+        Fact(_r("p"), f"{fixed(q.rp_percent, 3)} %", "profile R factor, unweighted"),
+        Fact(Markup("Points, <i>N</i>"), str(q.n_points), ""),
+        Fact(Markup("Parameters, <i>P</i>"), str(q.n_parameters), ""),
+    ]
+
+
+def _numerics(inp: ReportInput) -> list[Fact]:
+    c, k = inp.state.convergence, inp.state.complexity
+    facts = [
+        Fact(
+            "Convergence",
+            f"{'yes' if c.converged else 'no'}, {c.cycles} cycles",
+            "" if c.max_shift_over_esd is None else f"largest shift/esd {number(c.max_shift_over_esd, digits=2)}",
+        )
+    ]
+    if c.dropped:
+        facts.append(Fact("Held as singular", ", ".join(c.dropped), ""))
+    if k.max_correlation is not None:
+        pair = " – ".join(k.max_correlation_pair or ())
+        facts.append(Fact("Largest correlation", fixed(k.max_correlation, 3), pair))
+    return facts
+
+
+def _instrument(inp: ReportInput, report: Report) -> list[Fact]:
+    ins, found = inp.job.instrument, report.instrument
+    geometry = "Bragg–Brentano" if ins.geometry is Geometry.BRAGG_BRENTANO else "Debye–Scherrer"
+    radiation = "neutrons" if ins.radiation is Radiation.NEUTRON else "X-rays"
+    waves = ", ".join(f"{w:.7g}" for w in found.wavelengths_angstrom)
+    ratios = " : ".join(f"{line.relative_intensity:g}" for line in ins.lines)
+    facts = [
+        Fact("Radiation", radiation, ins.origin),
+        Fact("Wavelengths", f"{waves} Å", f"intensities {ratios}" if len(ins.lines) > 1 else ""),
+        Fact("Geometry", geometry, _radius(ins.goniometer_radius_mm)),
+    ]
+    if found.zero_deg is not None:
+        facts.append(Fact("Zero offset", f"{measured(found.zero_deg)}°", _held(found.zero_deg)))
+    if found.displacement_mm is not None:
+        facts.append(Fact("Displacement", f"{measured(found.displacement_mm)} mm", _held(found.displacement_mm)))
+    for p in inp.state.parameters:
+        if p.name.startswith("sample.offset"):
+            label = f"Offset {p.name.removeprefix('sample.offset_')} the beam"
+            facts.append(Fact(label, f"{pretty(p.value, p.esd)} mm", "" if p.released else "not refined"))
+    return facts
+
+
+def _radius(radius: float | None) -> str:
+    return "" if radius is None else f"goniometer radius {number(radius)} mm"
+
+
+def _held(m: MeasuredValue) -> str:
+    return "not refined" if m.esd is None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class AtomView:
+    """One atom as written in the table."""
+
+    label: str
+    species: str
+    x: str
+    y: str
+    z: str
+    occupancy: str
+    u_iso: str
+    multiplicity: int
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseView:
+    """One phase as written in the table."""
+
+    name: str
+    title: str
+    colour: str
+    space_group: Markup
+    cell: tuple[str, ...]
+    volume: str
+    weight_percent: str
+    r_bragg: str
+    density: str
+    atoms: tuple[AtomView, ...]
+
+
+def _atoms(inp: ReportInput, index: int) -> tuple[AtomView, ...]:
+    structure = inp.structures[index]
+    esd = {p.name: p.esd for p in inp.state.parameters}
+
+    def written(label: str, quantity: str, value: float | None) -> str:
+        return pretty(value, esd.get(f"phase.{structure.name}.atom.{label}.{quantity}"), digits=5)
+
+    return tuple(
+        AtomView(
+            label=a.label,
+            species=a.species,
+            x=written(a.label, "x", a.x),
+            y=written(a.label, "y", a.y),
+            z=written(a.label, "z", a.z),
+            occupancy=written(a.label, "occupancy", a.occupancy),
+            u_iso=written(a.label, "uiso", a.u_iso),
+            multiplicity=a.multiplicity,
+        )
+        for a in structure.atoms
+    )
+
+
+def _phases(inp: ReportInput, report: Report) -> list[PhaseView]:
+    density = {p.name: p for p in inp.state.parameters if p.name.endswith(".density")}
+    views = []
+    for i, phase in enumerate(report.phases):
+        cell, found = phase.cell, density.get(f"phase.{phase.name}.density")
+        views.append(
+            PhaseView(
+                name=phase.name,
+                title=inp.structures[i].title,
+                colour=PHASE_COLOURS[i % len(PHASE_COLOURS)],
+                space_group=space_group_html(phase.space_group),
+                cell=tuple(measured(m) for m in (cell.a, cell.b, cell.c, cell.alpha, cell.beta, cell.gamma)),
+                volume=measured(cell.volume),
+                weight_percent=measured(phase.weight_fraction, scale=100, digits=4),
+                r_bragg=fixed(phase.r_bragg_percent, 2),
+                density="–" if found is None else pretty(found.value, found.esd, digits=4),
+                atoms=_atoms(inp, i),
+            )
+        )
+    return views
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterView:
+    """One line of the parameter table."""
+
+    row: ParameterRow
+    value: str
+    bounds: str
+    status: str
+    at_bound: bool
+
+
+def _parameter(row: ParameterRow) -> ParameterView:
+    limits = (row.lower, row.upper)
+    bounds = "" if limits == (None, None) else f"{_limit(row.lower, '−∞')} … {_limit(row.upper, '∞')}"
+    near = [v for v in limits if v is not None and abs(row.value - v) <= 1e-9 * max(1.0, abs(v))]
+    status = "refined" if row.released else "derived" if row.derived else "held"
+    return ParameterView(row, pretty(row.value, row.esd), bounds, status, bool(near) and row.released)
+
+
+def _limit(value: float | None, missing: str) -> str:
+    return missing if value is None else number(value, digits=4).replace("-", "−")
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureView:
+    """One residual feature as written in the table."""
+
+    name: str
+    available: bool
+    value: str
+    unit: str
+    significance: str
+    n_used: str
+    reason: str
+
+
+def _features(inp: ReportInput) -> list[FeatureView]:
+    return [
+        FeatureView(
+            name=name,
+            available=f.available and f.value is not None,
+            value=pretty(f.value, f.esd, digits=4),
+            unit=f.unit.replace("angstrom^2", "Å²").replace("deg", "°"),
+            significance=fixed(f.significance, 1, missing=""),
+            n_used="" if f.n_used is None else str(f.n_used),
+            reason=f.reason,
+        )
+        for name, f in inp.state.features.items()
+    ]
+
+
+def _versions(inp: ReportInput, report: Report) -> list[Fact]:
+    job = inp.job
+    facts = [Fact(_PACKAGE_NAMES.get(k, k), v) for k, v in sorted(job.versions.items())]
+    return [
+        *facts,
+        Fact("Planner", job.planner),
+        Fact("Gate policy", job.policy_name, job.policy_hash),
+        Fact("Pattern", job.pattern_name, job.pattern_sha256),
+        *(Fact("Structure", s.source_name or s.name, s.source_sha256) for s in job.structures),
+        Fact("Decision graph", "", report.graph_root),
+        Fact("Final state", "", report.final_state),
+    ]
+
+
+def page_view(inp: ReportInput, report: Report) -> dict[str, Any]:
+    """Return the names that the template uses."""
+    return {
+        "report": report,
+        "details": report.details,
+        "title": inp.job.pattern_title or inp.job.pattern_name,
+        "verdict_words": VERDICT_WORDS[inp.verdict],
+        "verdict_tone": _VERDICT_TONE[inp.verdict],
+        "engine_name": ENGINE_NAMES.get(report.engine.name, report.engine.name),
+        "tiles": _tiles(inp, report),
+        "quality": [*_quality(report), *_numerics(inp)],
+        "instrument": _instrument(inp, report),
+        "phases": _phases(inp, report),
+        "parameters": [_parameter(r) for r in parameter_rows(inp)],
+        "features": _features(inp),
+        "versions": _versions(inp, report),
+        "peaks": report.unexplained_peaks,
+        "violations": inp.state.violations,
+    }
