@@ -7,7 +7,7 @@ how the job ended, so that two runs of one job, interrupted or not, give the sam
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from autoxrd.primitives import StateId
@@ -56,29 +56,26 @@ def export_rows(
         "schema": GRAPH_SCHEMA,
         "graph_root": graph_root(job.chain_hash, [s.chain_hash for s in states], [e.chain_hash for e in edges]),
         "job": _hashes(job),
-        "nodes": [
-            {
-                "id": row.id,
-                "ordinal": row.ordinal,
-                "parent": row.parent_id,
-                "status": "root" if row.parent_id is None else "accepted" if row.id in accepted else "rejected",
-                **_hashes(row),
-            }
-            for row in states
-        ],
-        "edges": [
-            {
-                "id": row.id,
-                "ordinal": row.ordinal,
-                "parent": row.parent_id,
-                "candidate": row.candidate_id,
-                "status": row.status,
-                **_hashes(row),
-            }
-            for row in edges
-        ],
+        "nodes": [_node(row, accepted) for row in states],
+        "edges": [_edge(row) for row in edges],
         "artifacts": [{"sha256": artifact, "bytes": size(artifact)} for artifact in named],
         "finish": None if finish is None else {"final_state": finish.final_state, "verdict": dict(finish.verdict)},
+    }
+
+
+def _node(row: StateRow, accepted: Collection[str | None]) -> dict[str, Any]:
+    status = "root" if row.parent_id is None else "accepted" if row.id in accepted else "rejected"
+    return {"id": row.id, "ordinal": row.ordinal, "parent": row.parent_id, "status": status, **_hashes(row)}
+
+
+def _edge(row: EdgeRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "ordinal": row.ordinal,
+        "parent": row.parent_id,
+        "candidate": row.candidate_id,
+        "status": row.status,
+        **_hashes(row),
     }
 
 

@@ -211,24 +211,15 @@ class Graph(GraphReader):
                 "accepted_without_candidate",
                 "An accepted attempt needs the state it led to, and an action that starts from its parent.",
             )
+        proposal: dict[str, Any] = {"action": action, "decision": decision, "planner": planner, "files": named}
+        proposal |= {"preflight": preflight, "error": error}
         text = self._telemetry(telemetry)
         with self._step() as session:
-            origin = self._state_row(session, parent)
-            if origin.parent_id is not None and self._accepted_edge(session, origin) is None:
-                raise StorageError("parent_rejected", f"State {parent} was rejected: go on from an accepted state.")
+            origin = self._open_state(session, parent)
             node = None if candidate is None else self._node_for(session, origin, candidate, text)
             previous = self._last(session, EdgeRow)
-            content = edge_content(
-                ordinal=1 if previous is None else previous.ordinal + 1,
-                parent=origin.id,
-                candidate=None if node is None else node.id,
-                action=action,
-                decision=decision,
-                planner=planner,
-                preflight=preflight,
-                error=error,
-                files=named,
-            )
+            ordinal = 1 if previous is None else previous.ordinal + 1
+            content = edge_content(ordinal, origin.id, None if node is None else node.id, **proposal)
             edge = edge_row(self._job, origin, node, previous, content, telemetry=text)
             session.add(edge)
             return attempt_of(edge)
@@ -262,6 +253,12 @@ class Graph(GraphReader):
             self.accepted_path(final)
         with self._step() as session:
             self._append(session, EventKind.FINISHED, {"final_state": final, "verdict": dict(verdict)}, telemetry)
+
+    def _open_state(self, session: Session, state: str) -> StateRow:
+        row = self._state_row(session, state)
+        if row.parent_id is not None and self._accepted_edge(session, row) is None:
+            raise StorageError("parent_rejected", f"State {state} was rejected: go on from an accepted state.")
+        return row
 
     def _node_for(self, session: Session, origin: StateRow, candidate: FitState, telemetry: str) -> StateRow:
         last = self._last(session, StateRow)

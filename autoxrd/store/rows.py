@@ -115,10 +115,10 @@ def edge_row(
 
 
 def edge_content(
-    *,
     ordinal: int,
     parent: str,
     candidate: str | None,
+    *,
     action: Action,
     decision: Decision,
     planner: Mapping[str, Any],

@@ -16,7 +16,7 @@ from autoxrd.store.verify import verify
 from .factory import build_graph, judge
 
 TABLES = ("jobs", "states", "edges", "events", "alembic_version")
-MANY = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")
