@@ -189,7 +189,7 @@ class ProtocolSession:
         finally:
             self.engine_seconds += time.perf_counter() - started
         if answer.get("ok") is not True:
-            raise _refusal(answer)
+            raise _refusal(answer, child)
         return answer
 
 
@@ -208,7 +208,7 @@ class _Folder:
         shutil.rmtree(self._path, ignore_errors=True)
 
 
-def _refusal(answer: Mapping[str, object]) -> UserInputError | EngineError:
+def _refusal(answer: Mapping[str, object], child: ChildProcess) -> UserInputError | EngineError:
     """Turn a refused command into the exception that it stands for."""
     code, detail = str(answer.get("code")), str(answer.get("detail"))
     kinds: dict[object, type[UserInputError] | type[EngineError]] = {
@@ -217,7 +217,8 @@ def _refusal(answer: Mapping[str, object]) -> UserInputError | EngineError:
         "timeout": EngineTimeout,
         "internal": EngineCrashed,
     }
-    return kinds.get(answer.get("kind"), EngineOutputInvalid)(code, detail)
+    context = {"log": child.log_tail()} if answer.get("kind") == "internal" else {}
+    return kinds.get(answer.get("kind"), EngineOutputInvalid)(code, detail, context=context)
 
 
 def _file_names(names: object) -> list[str]:

@@ -31,8 +31,7 @@ that a wrong zero point does not drive them to nothing."""
 def chebyshev_design(x: np.ndarray, terms: int, lower: float, upper: float) -> np.ndarray:
     """Return the shifted Chebyshev polynomials T_0..T_(terms-1) of rietx's background, shape (terms, n)."""
     t = 2.0 * (x - lower) / (upper - lower) - 1.0
-    design: np.ndarray = np.polynomial.chebyshev.chebvander(t, terms - 1).T
-    return design
+    return np.array(np.polynomial.chebyshev.chebvander(t, terms - 1).T, dtype=np.float64)
 
 
 def fit_chebyshev(x: np.ndarray, curve: np.ndarray, terms: int) -> np.ndarray:

@@ -1,0 +1,80 @@
+"""Derivatives that rietx's Jacobian does not hold: of model parts that are not there yet."""
+
+from __future__ import annotations
+
+import gemmi
+import numpy as np
+import rietx as rx
+from axr_private import compiled, table_of
+from axr_seeds import chebyshev_design
+from axr_state import State
+
+__all__ = ["AXES", "axial_column", "background_columns", "texture_columns"]
+
+AXIAL_STEP = 0.01
+MARCH_STEP = 1e-3
+MOST_AXES = 40
+
+AXES = {
+    gemmi.CrystalSystem.Cubic: ((1, 0, 0), (1, 1, 0), (1, 1, 1)),
+    gemmi.CrystalSystem.Hexagonal: ((0, 0, 1), (1, 0, 0), (1, 1, 0)),
+    gemmi.CrystalSystem.Trigonal: ((0, 0, 1), (1, 0, 0), (1, 0, 4)),
+    gemmi.CrystalSystem.Tetragonal: ((0, 0, 1), (1, 0, 0), (1, 1, 0)),
+    gemmi.CrystalSystem.Orthorhombic: ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    gemmi.CrystalSystem.Monoclinic: ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    gemmi.CrystalSystem.Triclinic: ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+}
+"""Axes that are tried for preferred orientation: the low-index directions of each system, and the
+cleavage rhombohedron of the calcite-like ones."""
+
+
+def axial_column(state: State) -> tuple[np.ndarray, int]:
+    """Return the change of the pattern when S/L = H/L rise from zero, shape (n, 1), and its one direction.
+
+    The pattern is even in S/L, so that its derivative vanishes at zero; the difference to a small
+    positive value is the derivative with respect to the square, which can only grow.
+    """
+    instrument = state.instrument.model_copy(deep=True)
+    instrument.geometry.axial_sl.value = instrument.geometry.axial_hl.value = AXIAL_STEP
+    column = _pattern(state.structure, instrument, state) - _pattern(state.structure, state.instrument, state)
+    return column[:, None], 1
+
+
+def background_columns(model: object, terms: int) -> tuple[np.ndarray, int]:
+    """Return the next Chebyshev terms of the background, shape (n, terms)."""
+    x, have = model.tt, len(model.bkg_paths)  # type: ignore[attr-defined]
+    return chebyshev_design(x, have + terms, float(x[0]), float(x[-1]))[have:].T, 0
+
+
+def texture_columns(state: State) -> dict[str, tuple[np.ndarray, int]]:
+    """Return the change of the pattern with the March-Dollase r of each phase without texture, by axis.
+
+    Keys are ``phase.P.preferred_orientation@h,k,l``.
+    """
+    found: dict[str, tuple[np.ndarray, int]] = {}
+    for index, phase in enumerate(state.structure.phases):
+        if phase.preferred_orientation is not None or len(found) >= MOST_AXES:
+            continue
+        group = gemmi.SpaceGroup(state.domain[index]["space_group_number"])
+        for axis in AXES[group.crystal_system()]:
+            name = f"phase.{phase.name}.preferred_orientation@{','.join(map(str, axis))}"
+            found[name] = (_march(state, index, axis)[:, None], 0)
+    return found
+
+
+def _march(state: State, index: int, axis: tuple[int, int, int]) -> np.ndarray:
+    phase = state.structure.phases[index].model_copy(deep=True)
+    phase.preferred_orientation = rx.PreferredOrientation(axis=axis)
+    structure = rx.Structure(phases=[phase])
+    model = compiled(structure, state.instrument, state.pattern(), mode="rietveld", limits=state.limits)
+    table = table_of(structure, state.instrument)
+    values = table.decode(table.x0())
+    before = model.phase_component(0, values)
+    values["phases.0.preferred_orientation.r"] += MARCH_STEP
+    return np.asarray(model.phase_component(0, values) - before) / MARCH_STEP
+
+
+def _pattern(structure: object, instrument: object, state: State) -> np.ndarray:
+    model = compiled(structure, instrument, state.pattern(), mode="rietveld", limits=state.limits)
+    table = table_of(structure, instrument)
+    return np.asarray(model.evaluate(table.decode(table.x0())))
