@@ -1,0 +1,221 @@
+"""The loop: observe, plan, preflight, execute, measure, gate, record; one bounded step at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autoxrd.agent.codec import encode_result, encode_structures
+from autoxrd.agent.events import Listener, Prepared, StepDone, StepStarted, nobody
+from autoxrd.agent.fitting import command_for, measure_state
+from autoxrd.agent.job import Job
+from autoxrd.domain.action import Action, Stage
+from autoxrd.domain.decision import Decision, GateCheck
+from autoxrd.domain.state import FitState
+from autoxrd.engines.protocol import EngineCommand, EngineResult, EngineSession, Snapshot
+from autoxrd.errors import EngineError
+from autoxrd.gates.acceptance import judge, reject
+from autoxrd.gates.preflight import preflight
+from autoxrd.planners.protocol import AttemptView, Finish, GraphView, JobContext, Planner
+from autoxrd.store.graph import Graph
+
+__all__ = ["Controller", "Stopped", "rejudge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Why the loop ended.
+
+    Args:
+        state: the state that stands for the result.
+        code: ``planner_finished``, ``budget_steps`` or ``budget_wall``.
+        text: one sentence.
+        notes: (code, text) of the planner.
+    """
+
+    state: str
+    code: str
+    text: str
+    notes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What one attempt gave."""
+
+    decision: Decision
+    candidate: FitState | None = None
+    error: Mapping[str, object] | None = None
+    engine_seconds: float = 0.0
+
+
+class Controller:
+    """Drives one job on one graph.
+
+    The controller keeps nothing that the graph does not hold: a new one on the same graph goes on where the last
+    ended.
+
+    Args:
+        job: what to do.
+        graph: open for writing.
+        session: a live engine.
+        planner: who proposes.
+        listener: is told of each step.
+    """
+
+    def __init__(
+        self, job: Job, graph: Graph, session: EngineSession, planner: Planner, listener: Listener = nobody
+    ) -> None:
+        self._job = job
+        self._graph = graph
+        self._session = session
+        self._planner = planner
+        self._tell = listener
+        self._context = JobContext(instrument=job.instrument, structures=job.structures)
+        self._view: GraphView | None = None
+        self._started = time.monotonic()
+
+    def run(self) -> Stopped:
+        """Take steps until the planner ends or the budget does."""
+        self.prepare()
+        while True:
+            stopped = self.step()
+            if stopped is not None:
+                return stopped
+
+    def prepare(self) -> str:
+        """Make the root state unless the graph has one; return its id."""
+        root = self._graph.root()
+        if root is not None:
+            return root
+        began = time.monotonic()
+        snapshot = self._session.prepare(
+            self._job.pattern, self._job.instrument, self._job.structures, self._job.engine_settings
+        )
+        snapshot, result = self._session.execute(snapshot, EngineCommand(cycles=0))
+        state = self._state(snapshot, result, stage=Stage.QC, parent=None)
+        telemetry = {"seconds": time.monotonic() - began, "engine_seconds": result.seconds}
+        state_id = self._graph.add_root(state, telemetry)
+        self._tell(Prepared(state_id, state))
+        return state_id
+
+    def step(self) -> Stopped | None:
+        """Take one step: one proposal, at most one engine command, one record. None while the job goes on."""
+        view = self._current_view()
+        over = self._over_budget(view)
+        if over is not None:
+            return over
+        proposal = self._planner.propose(view, self._context)
+        if isinstance(proposal, Finish):
+            return Stopped(proposal.state, "planner_finished", proposal.reason, proposal.notes)
+        self._attempt(proposal.action, view)
+        return None
+
+    def _over_budget(self, view: GraphView) -> Stopped | None:
+        budget = self._job.budget
+        if len(view.attempts) >= budget.steps:
+            return Stopped(view.current, "budget_steps", f"The budget of {budget.steps} steps is spent.")
+        if time.monotonic() - self._started > budget.wall_seconds:
+            return Stopped(view.current, "budget_wall", f"The budget of {budget.wall_seconds:.0f} s is spent.")
+        return None
+
+    def _attempt(self, action: Action, view: GraphView) -> None:
+        began = time.monotonic()
+        parent = view.states[action.parent]
+        ordinal = len(view.attempts) + 1
+        rejected = [a.action for a in view.children(action.parent) if not a.accepted]
+        checks = preflight(
+            action,
+            parent,
+            action.parent,
+            policy=self._job.policy,
+            known_parameters=[p.name for p in parent.parameters],
+            rejected=rejected,
+        )
+        if all(check.passed for check in checks):
+            self._tell(StepStarted(ordinal, action, parent))
+            outcome = self._execute(action, parent, checks)
+        else:
+            outcome = _Outcome(reject(action, policy=self._job.policy, preflight=checks))
+        seconds = time.monotonic() - began
+        attempt = self._graph.record(
+            action.parent,
+            action,
+            outcome.decision,
+            outcome.candidate,
+            planner={"name": self._planner.name, "version": self._planner.version},
+            error=outcome.error,
+            telemetry={"seconds": seconds, "engine_seconds": outcome.engine_seconds},
+        )
+        self._extend_view(
+            view, AttemptView(ordinal, action.parent, action, outcome.decision, attempt.candidate), outcome
+        )
+        self._tell(
+            StepDone(ordinal, action, parent, outcome.candidate, outcome.decision, seconds, outcome.engine_seconds)
+        )
+
+    def _execute(self, action: Action, parent: FitState, checks: tuple[GateCheck, ...]) -> _Outcome:
+        """Compute and judge a candidate; an engine's failure is a rejection with its code."""
+        snapshot = Snapshot(parent.engine, self._graph.artifacts.get(parent.snapshot))
+        began = time.monotonic()
+        try:
+            after, result = self._session.execute(snapshot, command_for(action, parent))
+        except EngineError as error:
+            failure = {"code": error.code, "detail": error.detail, "context": error.context}
+            decision = reject(action, policy=self._job.policy, preflight=checks, reason=error.code, text=error.detail)
+            return _Outcome(decision, error=failure, engine_seconds=time.monotonic() - began)
+        seconds = time.monotonic() - began
+        candidate = self._state(after, result, stage=action.stage, parent=parent, action=action)
+        decision = judge(action, parent, candidate, preflight=checks, policy=self._job.policy)
+        return _Outcome(decision, candidate, engine_seconds=seconds)
+
+    def _state(
+        self,
+        snapshot: Snapshot,
+        result: EngineResult,
+        *,
+        stage: Stage,
+        parent: FitState | None,
+        action: Action | None = None,
+    ) -> FitState:
+        artifacts = self._graph.artifacts
+        return measure_state(
+            result,
+            self._job,
+            stage=stage,
+            parent=parent,
+            action=action,
+            files={
+                "snapshot": artifacts.put(snapshot.payload),
+                "arrays": artifacts.put(encode_result(result)),
+                "structures": artifacts.put(encode_structures([p.structure for p in result.phases])),
+            },
+        )
+
+    def _current_view(self) -> GraphView:
+        if self._view is None:
+            root = self._graph.root()
+            assert root is not None
+            attempts = [
+                AttemptView(a.ordinal, a.parent, a.action, a.decision, a.candidate) for a in self._graph.attempts()
+            ]
+            self._view = GraphView(root, {node.id: node.state for node in self._graph.states()}, attempts)
+        return self._view
+
+    def _extend_view(self, view: GraphView, attempt: AttemptView, outcome: _Outcome) -> None:
+        """Grow the cached view by the step just recorded; reading the whole graph back would cost every step more."""
+        states = dict(view.states)
+        if attempt.candidate is not None and outcome.candidate is not None:
+            states[attempt.candidate] = outcome.candidate
+        self._view = GraphView(view.root, states, [*view.attempts, attempt])
+
+
+def rejudge(action: Action, parent: FitState, candidate: FitState, policy: dict[str, object]) -> Decision:
+    """Recompute a recorded decision from the recorded figures alone (for ``verify``)."""
+    from autoxrd.gates.policy import Policy  # local: verify hands over plain JSON
+
+    rules = Policy.model_validate(policy)
+    known = [p.name for p in parent.parameters]
+    checks = preflight(action, parent, action.parent, policy=rules, known_parameters=known)
+    return judge(action, parent, candidate, preflight=checks, policy=rules)

@@ -1,0 +1,54 @@
+"""What happens during a job, told as it happens to whoever listens (terminal, service)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autoxrd.domain.action import Action
+from autoxrd.domain.decision import Decision
+from autoxrd.domain.state import FitState
+
+__all__ = ["JobEvent", "Listener", "Prepared", "StepDone", "StepStarted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The root state stands."""
+
+    state_id: str
+    state: FitState
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """An action was proposed and passes to the engine."""
+
+    ordinal: int
+    action: Action
+    parent: FitState
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """An attempt was judged and recorded.
+
+    Args:
+        seconds: wall time of the step; ``engine_seconds`` of it inside the engine.
+    """
+
+    ordinal: int
+    action: Action
+    parent: FitState
+    candidate: FitState | None
+    decision: Decision
+    seconds: float
+    engine_seconds: float
+
+
+JobEvent = Prepared | StepStarted | StepDone
+Listener = Callable[[JobEvent], None]
+
+
+def nobody(_: JobEvent) -> None:
+    """Listen to nothing."""

@@ -1,0 +1,115 @@
+"""From an action to an engine command, and from an engine's result to a recorded state."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from autoxrd.agent.job import Job
+from autoxrd.domain.action import Action, ActionKind, Bound, Stage
+from autoxrd.domain.state import FitState
+from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult
+from autoxrd.gates.policy import Policy
+from autoxrd.science.inputs import MeasureContext
+from autoxrd.science.observe import measure
+from autoxrd.science.settings import Limits
+
+__all__ = ["command_for", "limits_of", "measure_state", "released_after"]
+
+_STEP_CYCLES = 40
+_JOINT_CYCLES = 100
+
+
+def released_after(action: Action, parent: FitState) -> tuple[str, ...]:
+    """Return what is free after an action: cumulative, less what a freeze or a removed phase takes away."""
+    if action.kind is ActionKind.FREEZE:
+        return tuple(s for s in parent.released if s not in action.parameters)
+    if action.kind is ActionKind.REMOVE_PHASE:
+        gone = f"phase.{action.settings.get('phase')}."
+        return tuple(s for s in parent.released if not s.startswith(gone))
+    return tuple(dict.fromkeys((*parent.released, *action.parameters)))
+
+
+def command_for(action: Action, parent: FitState) -> EngineCommand:
+    """Return the engine command of an action."""
+    released = released_after(action, parent)
+    bounds = {b.selector: b for b in (*parent.bounds, *action.bounds)}
+    cycles = _JOINT_CYCLES if action.kind is ActionKind.JOINT else _STEP_CYCLES
+    return EngineCommand(
+        released=released, bounds=tuple(bounds.values()), cycles=cycles, edits=_edits(action), gains=True
+    )
+
+
+def _edits(action: Action) -> tuple[Edit, ...]:
+    settings = action.settings
+    if action.kind is ActionKind.PREFERRED_ORIENTATION and "axis" in settings:
+        return (Edit("texture", {"phase": settings["phase"], "axis": settings["axis"]}),)
+    if action.kind is ActionKind.BACKGROUND_MODEL and "terms" in settings:
+        return (Edit("background", {"terms": settings["terms"]}),)
+    if action.kind is ActionKind.EXCLUDE_REGION and "lower_deg" in settings:
+        return (Edit("exclude", {"lower_deg": settings["lower_deg"], "upper_deg": settings["upper_deg"]}),)
+    if action.kind is ActionKind.REMOVE_PHASE and "phase" in settings:
+        return (Edit("remove_phase", {"phase": settings["phase"]}),)
+    return ()
+
+
+def limits_of(policy: Policy) -> Limits:
+    """Return the limits of the physical checks under a policy; what it does not name keeps its default."""
+    values: dict[str, Any] = {}
+    for item in dataclasses.fields(Limits):
+        if item.name in policy.plausibility:
+            given: Any = policy.plausibility[item.name]
+            values[item.name] = int(given) if isinstance(item.default, int) else given
+    return Limits(**values)
+
+
+def measure_state(
+    result: EngineResult,
+    job: Job,
+    *,
+    stage: Stage,
+    parent: FitState | None,
+    action: Action | None,
+    files: Mapping[str, str],
+) -> FitState:
+    """Measure a result and return the state to be recorded.
+
+    Args:
+        result: what the engine gave.
+        job: its job.
+        stage: stage of the action, ``qc`` for the root.
+        parent: state before; None for the root.
+        action: what was done; None for the root.
+        files: artifact ids of ``snapshot``, ``arrays`` and ``structures``.
+    """
+    context = MeasureContext(
+        instrument=job.instrument,
+        initial={s.name: s for s in job.structures},
+        axis=job.pattern.axis,
+        sigma_origin=job.pattern.sigma_origin,
+        limits=limits_of(job.policy),
+    )
+    measures = measure(result, context)
+    bounds: dict[str, Bound] = {b.selector: b for b in (parent.bounds if parent else ())}
+    if action is not None:
+        bounds |= {b.selector: b for b in action.bounds}
+    return FitState(
+        stage=stage,
+        engine=result.engine,
+        engine_version=result.engine_version,
+        snapshot=files["snapshot"],
+        arrays=files["arrays"],
+        quality=measures.quality,
+        features=dict(measures.features),
+        violations=measures.violations,
+        complexity=measures.complexity,
+        convergence=result.convergence,
+        parameters=result.parameters,
+        phases=measures.phases,
+        unexplained_peaks=measures.unexplained_peaks,
+        released=released_after(action, parent) if action is not None and parent is not None else (),
+        bounds=tuple(bounds.values()),
+        notices=(*((n.code, n.text) for n in result.notices), *measures.notices),
+        files={"structures": files["structures"]},
+    )

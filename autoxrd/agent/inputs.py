@@ -1,0 +1,151 @@
+"""From file names and options to a checked job; nothing is written before everything has been read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from autoxrd.agent.job import Budget, Job, SourceFile
+from autoxrd.domain.instrument import Instrument, Radiation
+from autoxrd.domain.pattern import Notice, Pattern
+from autoxrd.domain.structure import CrystalStructure
+from autoxrd.engines.registry import get_engine
+from autoxrd.errors import EngineUnavailable, UserInputError
+from autoxrd.gates.policy import load_policy
+from autoxrd.io import (
+    as_two_theta,
+    assess_pattern,
+    name_structures,
+    read_pattern,
+    read_structures,
+    resolve_instrument,
+)
+from autoxrd.planners.registry import get_planner
+
+__all__ = ["Request", "load_job"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a user asks for.
+
+    Args:
+        pattern, structures, instrument: files.
+        anode, wavelength, radiation, geometry, monochromator_two_theta_deg: what no file says.
+        two_theta_limits: range to fit, degrees.
+        excluded_regions: regions to leave out, degrees.
+        background_terms: number of background coefficients; None lets the engine's default stand.
+        form_factors: ``neutral`` or ``as_given`` (ions where the CIF has them).
+    """
+
+    pattern: Path
+    structures: tuple[Path, ...]
+    instrument: Path | None = None
+    anode: str | None = None
+    wavelength: str | None = None
+    radiation: str | None = None
+    geometry: str | None = None
+    monochromator_two_theta_deg: float | None = None
+    two_theta_limits: tuple[float, float] | None = None
+    excluded_regions: tuple[tuple[float, float], ...] = ()
+    background_terms: int | None = None
+    form_factors: str = "neutral"
+    engine: str = "rietx"
+    planner: str = "rules"
+    policy: str = "default"
+    budget: Budget = field(default_factory=Budget)
+
+
+def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
+    """Read and check everything.
+
+    Raises:
+        UserInputError: an input cannot be used; the sentence names the file and says what was expected.
+        EngineUnavailable: the engine cannot be used here.
+        NotFound: no such engine or planner.
+        PolicyError: the policy is not valid.
+    """
+    policy = load_policy(request.policy)
+    engine = get_engine(request.engine)
+    usable, version = engine.available()
+    if not usable:
+        raise EngineUnavailable("engine_unavailable", f"The engine {request.engine} cannot be used: {version}.")
+    planner = get_planner(request.planner)
+    pattern = read_pattern(request.pattern)
+    structures = _structures(request.structures)
+    instrument = resolve_instrument(
+        pattern,
+        file=request.instrument,
+        anode=request.anode,
+        wavelength=request.wavelength,
+        radiation=request.radiation,
+        geometry=request.geometry,
+        monochromator_two_theta_deg=request.monochromator_two_theta_deg,
+    )
+    pattern = as_two_theta(pattern, instrument)
+    job = Job(
+        pattern=pattern,
+        instrument=replace(instrument, notices=()),
+        structures=structures,
+        policy=policy,
+        engine=request.engine,
+        engine_version=version,
+        planner=planner.name,
+        planner_version=planner.version,
+        engine_settings=_engine_settings(request, pattern) | _seeds(instrument),
+        budget=request.budget,
+        notices=_notices(pattern, instrument.notices, structures),
+    )
+    return job, _sources(request)
+
+
+def _structures(paths: Sequence[Path]) -> tuple[CrystalStructure, ...]:
+    if not paths:
+        raise UserInputError("structure_missing", "No structure was given; name at least one CIF with --structure.")
+    return name_structures([structure for path in paths for structure in read_structures(path)])
+
+
+def _engine_settings(request: Request, pattern: Pattern) -> dict[str, Any]:
+    settings: dict[str, Any] = {"form_factors": request.form_factors}
+    if request.background_terms is not None:
+        if not 1 <= request.background_terms <= 36:
+            raise UserInputError("background_terms_range", "The number of background terms must be 1 to 36.")
+        settings["background_terms"] = request.background_terms
+    if request.two_theta_limits is not None:
+        settings["two_theta_limits"] = _region(request.two_theta_limits, pattern, "--range")
+    if request.excluded_regions:
+        settings["excluded_regions"] = [_region(r, pattern, "--exclude") for r in request.excluded_regions]
+    return settings
+
+
+def _seeds(instrument: Instrument) -> dict[str, Any]:
+    """With an unknown profile the Lorentzian width starts in the phases: that is where the rules release it."""
+    return {"size_seed": True} if instrument.profile is None and instrument.radiation is Radiation.XRAY else {}
+
+
+def _region(region: tuple[float, float], pattern: Pattern, option: str) -> list[float]:
+    lower, upper = region
+    if not lower < upper or upper <= pattern.x[0] or lower >= pattern.x[-1]:
+        raise UserInputError(
+            "range_invalid",
+            f"{option} {lower:g},{upper:g} is not a region of {pattern.source_name}, "
+            f"which runs from {pattern.x[0]:g} to {pattern.x[-1]:g} degrees.",
+        )
+    return [float(lower), float(upper)]
+
+
+def _notices(
+    pattern: Pattern, instrument: Sequence[Notice], structures: Sequence[CrystalStructure]
+) -> tuple[Notice, ...]:
+    own = (Notice(n.code, f"{s.name}: {n.text}") for s in structures for n in s.notices)
+    return tuple(dict.fromkeys((*pattern.notices, *assess_pattern(pattern), *instrument, *own)))
+
+
+def _sources(request: Request) -> tuple[SourceFile, ...]:
+    sources = [SourceFile("pattern", request.pattern.read_bytes())]
+    sources += [SourceFile(f"structure.{i}", path.read_bytes()) for i, path in enumerate(request.structures, 1)]
+    if request.instrument is not None:
+        sources.append(SourceFile("instrument", request.instrument.read_bytes()))
+    return tuple(sources)

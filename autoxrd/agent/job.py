@@ -1,0 +1,119 @@
+"""What is a job? Checked inputs and choices, to and from the record that the graph keeps of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from autoxrd.agent.codec import decode_pattern, encode_pattern
+from autoxrd.domain.instrument import Instrument
+from autoxrd.domain.pattern import Notice, Pattern
+from autoxrd.domain.structure import CrystalStructure
+from autoxrd.gates.policy import Policy
+from autoxrd.store.artifacts import ArtifactStore
+from autoxrd.store.records import HistogramRecord, JobRecord
+
+__all__ = ["Budget", "Job", "SourceFile"]
+
+_INSTRUMENT = TypeAdapter(Instrument)
+_STRUCTURE = TypeAdapter(CrystalStructure)
+_PATTERN_META = ("axis", "sigma_origin", "format", "title", "source_name", "source_sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Where a job stops although something may be left to gain.
+
+    Args:
+        steps: attempts, rejected ones counted.
+        wall_seconds: time since the run began (a resumed job counts anew).
+    """
+
+    steps: int = 60
+    wall_seconds: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """An input file as given: role (``pattern``, ``structure.NAME``, ``instrument``) and bytes."""
+
+    role: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All that a run needs; nothing of it depends on the machine.
+
+    Args:
+        pattern, instrument, structures: checked input.
+        policy: the rules of the gate.
+        engine, engine_version, planner, planner_version: who works.
+        engine_settings: settings of ``prepare`` (ranges, background terms, form factors).
+        budget: limits.
+        notices: what the readers said.
+    """
+
+    pattern: Pattern
+    instrument: Instrument
+    structures: tuple[CrystalStructure, ...]
+    policy: Policy
+    engine: str
+    engine_version: str
+    planner: str
+    planner_version: str
+    engine_settings: Mapping[str, Any] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
+    notices: tuple[Notice, ...] = ()
+
+    def to_record(self, artifacts: ArtifactStore, sources: tuple[SourceFile, ...] = ()) -> JobRecord:
+        """Store the arrays and source files, and return the record that names them."""
+        files: dict[str, str] = {"pattern_arrays": artifacts.put(encode_pattern(self.pattern))}
+        files |= {f"source.{s.role}": artifacts.put(s.data) for s in sources}
+        meta = {name: getattr(self.pattern, name) for name in _PATTERN_META}
+        meta["n_points"] = self.pattern.n_points
+        return JobRecord(
+            histograms=(
+                HistogramRecord(
+                    name="1",
+                    pattern=meta,
+                    instrument=_INSTRUMENT.dump_python(self.instrument, mode="json"),
+                ),
+            ),
+            structures=tuple(_STRUCTURE.dump_python(s, mode="json") for s in self.structures),
+            settings={
+                "engine": dict(self.engine_settings),
+                "budget": dataclasses.asdict(self.budget),
+                "notices": [[n.code, n.text] for n in self.notices],
+            },
+            engine={"name": self.engine, "version": self.engine_version},
+            planner={"name": self.planner, "version": self.planner_version},
+            policy=self.policy.model_dump(mode="json"),
+            files=files,
+        )
+
+    @classmethod
+    def from_record(cls, record: JobRecord, artifacts: ArtifactStore) -> Job:
+        """Rebuild a job from its record.
+
+        Raises:
+            StorageError: an artifact is missing or damaged.
+        """
+        histogram = record.histograms[0]
+        return cls(
+            pattern=decode_pattern(artifacts.get(record.files["pattern_arrays"]), histogram.pattern),
+            instrument=_INSTRUMENT.validate_python(histogram.instrument),
+            structures=tuple(_STRUCTURE.validate_python(s) for s in record.structures),
+            policy=Policy.model_validate(record.policy),
+            engine=str(record.engine["name"]),
+            engine_version=str(record.engine["version"]),
+            planner=str(record.planner["name"]),
+            planner_version=str(record.planner["version"]),
+            engine_settings=record.settings["engine"],
+            budget=Budget(**record.settings["budget"]),
+            notices=tuple(Notice(code, text) for code, text in record.settings["notices"]),
+        )

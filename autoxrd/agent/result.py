@@ -1,0 +1,169 @@
+"""How does a job end? Final audit, export of the engine's files, and the report's input."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+
+from autoxrd import __version__
+from autoxrd.agent.codec import decode_reflections, decode_structures, load_arrays
+from autoxrd.agent.controller import Stopped
+from autoxrd.agent.job import Job
+from autoxrd.domain.pattern import Notice
+from autoxrd.domain.state import FitState
+from autoxrd.engines.protocol import EngineSession, Snapshot
+from autoxrd.errors import EngineError
+from autoxrd.gates.audit import FinalAudit, final_audit
+from autoxrd.gates.policy import policy_hash
+from autoxrd.report.model import FitArrays, JobInfo, ReportInput, StepRecord, Verdict
+from autoxrd.store.graph import Graph
+from autoxrd.store.records import Attempt
+
+__all__ = ["Conclusion", "conclude", "report_input"]
+
+_EXPORTS = ("native", "topas")
+_LIBRARIES = ("numpy", "scipy", "gemmi", "pydantic", "rietx", "rietx-kernels")
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What the job says in the end.
+
+    Args:
+        state_id: the final state.
+        verdict: accepted, accepted_with_warnings or abstained.
+        reasons, warnings: codes with their texts.
+    """
+
+    state_id: str
+    verdict: Verdict
+    reasons: tuple[Notice, ...]
+    warnings: tuple[Notice, ...]
+
+
+def conclude(graph: Graph, job: Job, stopped: Stopped) -> Conclusion:
+    """Audit the final state and close the graph."""
+    state = graph.state(stopped.state)
+    path = graph.accepted_path(stopped.state)
+    audit: FinalAudit = final_audit(state, policy=job.policy, last_kind=path[-1][0].action.kind if path else None)
+    reasons = tuple(Notice(f.code, f.text) for f in audit.reasons)
+    warnings = [Notice(f.code, f.text) for f in audit.warnings]
+    warnings += [Notice(code, text) for code, text in stopped.notes if code.endswith("_ambiguous")]
+    if stopped.code != "planner_finished":
+        warnings.append(Notice(stopped.code, stopped.text))
+    verdict = Verdict(audit.verdict)
+    if verdict is Verdict.ACCEPTED and warnings:
+        verdict = Verdict.ACCEPTED_WITH_WARNINGS
+    content = {
+        "verdict": verdict.value,
+        "reasons": [[n.code, n.text] for n in reasons],
+        "warnings": [[n.code, n.text] for n in warnings],
+        "stopped": [stopped.code, stopped.text],
+        "notes": [list(note) for note in stopped.notes],
+    }
+    if graph.finished() is None:
+        graph.finish(stopped.state, content)
+    return Conclusion(stopped.state, verdict, reasons, tuple(warnings))
+
+
+def export_files(session: EngineSession, graph: Graph, state: FitState) -> tuple[dict[str, bytes], list[Notice]]:
+    """Return the engine's own files of a state; a failure costs the files, not the report."""
+    snapshot = Snapshot(state.engine, graph.artifacts.get(state.snapshot))
+    files: dict[str, bytes] = {}
+    notices: list[Notice] = []
+    for kind in _EXPORTS:
+        try:
+            files |= session.export(snapshot, [kind])
+        except EngineError as error:
+            notices.append(Notice("export_failed", f"The engine could not write its {kind} file: {error.detail}"))
+    return files, notices
+
+
+def report_input(
+    graph: Graph,
+    job: Job,
+    conclusion: Conclusion,
+    *,
+    engine_files: Mapping[str, bytes],
+    extra_notices: Sequence[Notice] = (),
+    wall_seconds: float,
+    command: str = "",
+) -> ReportInput:
+    """Collect all that the report renders from the graph."""
+    state = graph.state(conclusion.state_id)
+    arrays = load_arrays(graph.artifacts.get(state.arrays))
+    attempts = graph.attempts()
+    nodes = graph.states()
+    root = next(node for node in nodes if node.parent is None)
+    engine_seconds = sum(float(a.telemetry.get("engine_seconds") or 0.0) for a in attempts)
+    return ReportInput(
+        job=_job_info(job, command),
+        verdict=conclusion.verdict,
+        reasons=conclusion.reasons,
+        warnings=conclusion.warnings,
+        qc_notices=(*job.notices, *extra_notices),
+        state=state,
+        state_id=conclusion.state_id,
+        graph_root=graph.root_hash(),
+        arrays=FitArrays(**{name: arrays[name] for name in FitArrays.__dataclass_fields__}),
+        reflections=decode_reflections(arrays),
+        structures=decode_structures(graph.artifacts.get(state.files["structures"])),
+        steps=_steps(attempts, {node.id: node.state for node in nodes}),
+        graph=graph.export(),
+        engine_files=engine_files,
+        engine_seconds=engine_seconds + float(root.telemetry.get("engine_seconds") or 0.0),
+        wall_seconds=wall_seconds,
+    )
+
+
+def _steps(attempts: Sequence[Attempt], states: Mapping[str, FitState]) -> tuple[StepRecord, ...]:
+    steps = []
+    for attempt in attempts:
+        after = states.get(attempt.candidate) if attempt.candidate else None
+        steps.append(
+            StepRecord(
+                ordinal=attempt.ordinal,
+                action=attempt.action,
+                decision=attempt.decision,
+                parent_state=attempt.parent,
+                candidate_state=attempt.candidate,
+                quality_before=states[attempt.parent].quality,
+                quality_after=after.quality if after else None,
+                violations=after.violations if after else (),
+                planner=str(attempt.planner.get("name", "")),
+                error=str(attempt.error.get("detail", "")) if attempt.error else "",
+                seconds=float(attempt.telemetry.get("engine_seconds") or 0.0),
+            )
+        )
+    return tuple(steps)
+
+
+def _job_info(job: Job, command: str) -> JobInfo:
+    pattern = job.pattern
+    return JobInfo(
+        pattern_name=pattern.source_name,
+        pattern_sha256=pattern.source_sha256,
+        pattern_format=pattern.format,
+        pattern_title=pattern.title,
+        axis=pattern.axis,
+        sigma_origin=pattern.sigma_origin,
+        instrument=job.instrument,
+        structures=job.structures,
+        planner=f"{job.planner} {job.planner_version}",
+        policy_name=job.policy.name,
+        policy_hash=policy_hash(job.policy),
+        versions=_versions(),
+        command=command,
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {"autoxrd": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

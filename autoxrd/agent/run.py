@@ -1,0 +1,153 @@
+"""Run, resume and finish a job in a directory: the sequence that the CLI and the service share."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from autoxrd.agent.controller import Controller
+from autoxrd.agent.events import Listener, nobody
+from autoxrd.agent.job import Job, SourceFile
+from autoxrd.agent.result import conclude, export_files, report_input
+from autoxrd.domain.pattern import Notice
+from autoxrd.engines.protocol import EngineSession
+from autoxrd.engines.registry import get_engine
+from autoxrd.errors import EngineUnavailable
+from autoxrd.planners.registry import get_planner
+from autoxrd.report.build import write_report
+from autoxrd.report.model import ReportInput
+from autoxrd.store.artifacts import ArtifactStore
+from autoxrd.store.graph import ARTIFACTS_NAME, Graph
+
+__all__ = ["Finished", "resume_job", "start_job"]
+
+SessionFactory = Callable[[], EngineSession]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A job that came to its end.
+
+    Args:
+        report: what the report was made from.
+        files: what it is -> path.
+    """
+
+    report: ReportInput
+    files: dict[str, Path]
+
+
+def start_job(
+    job: Job,
+    directory: Path,
+    *,
+    sources: tuple[SourceFile, ...] = (),
+    session: EngineSession | None = None,
+    listener: Listener = nobody,
+    command: str = "",
+) -> Finished:
+    """Run a new job in a directory and write its report.
+
+    When not even the root state can be made, a directory that was made for the job is removed again.
+
+    Args:
+        job: the job.
+        directory: where its graph, artifacts and report go; made where missing.
+        sources: input files to keep.
+        session: an engine already started; the caller closes it.
+        listener: is told of each step.
+        command: command line for the report.
+
+    Raises:
+        StorageError: ``job_exists``, ``job_locked``, ``job_not_writable``.
+        UserInputError, EngineError: the engine cannot use the input, or failed before there was a root.
+    """
+    began = time.monotonic()
+    made = not directory.exists()
+    try:
+        record = job.to_record(ArtifactStore(directory / ARTIFACTS_NAME), sources)
+        with Graph.create(directory, record) as graph, _session(job, session) as live:
+            graph.add_event("started")
+            controller = Controller(job, graph, live, get_planner(job.planner), listener)
+            controller.prepare()
+            made = False
+            return _drive(controller, job, graph, live, directory, began, command)
+    finally:
+        if made:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def resume_job(directory: Path, *, listener: Listener = nobody, command: str = "") -> Finished:
+    """Go on with an interrupted job from its last recorded step, or write a finished job's report anew.
+
+    Raises:
+        NotFound: ``job_not_found``.
+        StorageError: the graph is locked or damaged.
+        EngineUnavailable: the engine's version is not the one the job was started with.
+    """
+    began = time.monotonic()
+    with Graph.open(directory) as graph:
+        job = Job.from_record(graph.job, graph.artifacts)
+        _require_same_engine(job)
+        if graph.finished() is None:
+            graph.add_event("resumed")
+        with _session(job, None) as live:
+            controller = Controller(job, graph, live, get_planner(job.planner), listener)
+            return _drive(controller, job, graph, live, directory, began, command)
+
+
+def _require_same_engine(job: Job) -> None:
+    _, version = get_engine(job.engine).available()
+    if version != job.engine_version:
+        raise EngineUnavailable(
+            "engine_version_differs",
+            f"The job was started with {job.engine} {job.engine_version}, here is {version}: "
+            "install that version, or refine anew.",
+        )
+
+
+@contextmanager
+def _session(job: Job, given: EngineSession | None) -> Iterator[EngineSession]:
+    if given is not None:
+        yield given
+        return
+    session = get_engine(job.engine).start()
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def _drive(
+    controller: Controller,
+    job: Job,
+    graph: Graph,
+    session: EngineSession,
+    directory: Path,
+    began: float,
+    command: str,
+) -> Finished:
+    """Run to the end; an interruption is written into the graph before it goes on its way."""
+    try:
+        stopped = controller.run()
+        conclusion = conclude(graph, job, stopped)
+        engine_files, trouble = export_files(session, graph, graph.state(conclusion.state_id))
+    except KeyboardInterrupt:
+        if graph.finished() is None:
+            graph.add_event("interrupted", {"reason": "signal"})
+        raise
+    notices: list[Notice] = list(trouble)
+    report = report_input(
+        graph,
+        job,
+        conclusion,
+        engine_files=engine_files,
+        extra_notices=notices,
+        wall_seconds=time.monotonic() - began,
+        command=command,
+    )
+    return Finished(report, write_report(report, directory))

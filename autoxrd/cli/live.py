@@ -1,0 +1,165 @@
+"""What a person sees in the terminal while a job runs, and when it has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from autoxrd.agent.events import JobEvent, Prepared, StepDone, StepStarted
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+    from autoxrd.agent.job import Job
+    from autoxrd.agent.replay import ReplayOutcome
+    from autoxrd.agent.run import Finished
+    from autoxrd.domain.action import Action
+
+__all__ = ["Progress", "print_finished", "print_replay"]
+
+_VERDICT = {
+    "accepted": ("bold green", "ACCEPTED"),
+    "accepted_with_warnings": ("bold yellow", "ACCEPTED WITH WARNINGS"),
+    "abstained": ("bold red", "ABSTAINED: the job does not vouch for this model"),
+    "failed": ("bold red", "FAILED"),
+}
+
+
+class Progress:
+    """Prints one block a step to standard error; nothing when quiet.
+
+    Args:
+        quiet: print nothing.
+        job: for the heading.
+    """
+
+    def __init__(self, *, quiet: bool, job: Job | None = None) -> None:
+        self._console = Console(stderr=True, highlight=False, quiet=quiet)
+        self._job = job
+        self._status: Status | None = None
+
+    def __enter__(self) -> Self:
+        if self._job is not None:
+            self._heading(self._job)
+        self._status = self._console.status("Preparing the model ...")
+        self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def tell(self, event: JobEvent) -> None:
+        """Show an event."""
+        if isinstance(event, Prepared):
+            self._console.print(f"[dim]   start[/]  Rwp {100 * event.state.quality.rwp:.2f} %")
+        elif isinstance(event, StepStarted):
+            self._set(f"step {event.ordinal}: {event.action.kind.value} {_parameters(event.action)}")
+        elif isinstance(event, StepDone):
+            self._step(event)
+
+    def _heading(self, job: Job) -> None:
+        names = ", ".join(s.name for s in job.structures)
+        lines = ", ".join(f"{w:g}" for w in job.instrument.wavelengths_angstrom)
+        self._console.print(
+            f"[bold]{escape(job.pattern.source_name)}[/]: {job.pattern.n_points} points, "
+            f"{job.pattern.x[0]:g} to {job.pattern.x[-1]:g} deg, {job.instrument.radiation.value} {lines} angstrom, "
+            f"{job.instrument.geometry.value.replace('_', '-')}; phases: {escape(names)}"
+        )
+        for notice in job.notices:
+            self._console.print(f"  [yellow]note[/] {escape(notice.text)}", soft_wrap=False)
+
+    def _set(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(escape(text))
+
+    def _step(self, event: StepDone) -> None:
+        mark = "[green]accepted[/]" if event.decision.accepted else "[red]rejected[/]"
+        before = f"{100 * event.parent.quality.rwp:.2f}"
+        after = f"{100 * event.candidate.quality.rwp:.2f}" if event.candidate else "-"
+        action = event.action
+        self._console.print(
+            f"[dim]{event.ordinal:4d}[/] {mark} [dim]{action.stage.value}[/] [bold]{action.kind.value}[/] "
+            f"{escape(_parameters(action))}  Rwp {before} -> {after} %  [dim]{event.seconds:.1f} s[/]"
+        )
+        self._console.print(f"       [dim]{escape(_shorten(action.rationale, 170))}[/]")
+        if not event.decision.accepted:
+            for code in event.decision.reasons[:3]:
+                text = event.decision.details.get(code, "")
+                self._console.print(f"       [red]{code}[/] [dim]{escape(_shorten(text, 130))}[/]")
+
+
+def _parameters(action: Action) -> str:
+    names = action.parameters
+    if action.kind.value == "joint":
+        return f"all {len(names)} released selectors"
+    shown = ", ".join(name.removeprefix("phase.") for name in names[:3])
+    return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _shorten(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def print_finished(finished: Finished, directory: Path) -> None:
+    """Print verdict, key numbers, phases, warnings and where the report lies."""
+    from autoxrd.report.format import value_with_esd
+
+    console = Console(highlight=False)
+    report = finished.report
+    style, words = _VERDICT[report.verdict.value]
+    quality = report.state.quality
+    console.print(f"\n[{style}]{words}[/]")
+    console.print(
+        f"Rwp {100 * quality.rwp:.2f} %  Rexp {100 * quality.rexp:.2f} %  GoF {quality.gof:.2f}  "
+        f"{quality.n_points} points, {quality.n_parameters} parameters, "
+        f"{sum(s.accepted for s in report.steps)} steps accepted, "
+        f"{sum(not s.accepted for s in report.steps)} rejected, {report.wall_seconds:.0f} s"
+    )
+    table = Table(box=None, pad_edge=False)
+    for heading in ("phase", "space group", "a", "b", "c", "weight %", "R_Bragg %"):
+        table.add_column(heading, justify="left" if heading in ("phase", "space group") else "right")
+    for phase in report.state.phases:
+        cells = [value_with_esd(phase.cell[k].value, phase.cell[k].esd) for k in ("a", "b", "c")]
+        weight = phase.weight_fraction
+        share = "-"
+        if weight is not None:
+            share = value_with_esd(100 * weight.value, None if weight.esd is None else 100 * weight.esd)
+        r_bragg = "-" if phase.r_bragg is None else f"{100 * phase.r_bragg:.2f}"
+        table.add_row(escape(phase.name), escape(phase.space_group), *cells, share, r_bragg)
+    console.print(table)
+    for notice in report.reasons:
+        console.print(f"[red]because[/] {escape(notice.text)} [dim]({notice.code})[/]")
+    for notice in report.warnings:
+        console.print(f"[yellow]warning[/] {escape(notice.text)} [dim]({notice.code})[/]")
+    console.print(f"Report: {escape(str(finished.files['html']))}", soft_wrap=True)
+    console.print(f"Look further: autoxrd graph {escape(str(directory))}", soft_wrap=True)
+
+
+def print_replay(outcome: ReplayOutcome) -> None:
+    """Print the comparison of a replay."""
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("step", "state", "Rwp recorded %", "Rwp replayed %", "largest difference", "to the bit"):
+        table.add_column(heading)
+    for step in outcome.steps:
+        table.add_row(
+            step.label,
+            step.state,
+            f"{100 * step.rwp_recorded:.6f}",
+            f"{100 * step.rwp_replayed:.6f}",
+            f"{step.largest_difference:.1e}",
+            "yes" if step.identical else "[red]no[/]",
+        )
+    console.print(table)
+    words = "[bold green]The path gives the same figures again.[/]"
+    if not outcome.equal:
+        words = "[bold red]The path gives other figures than recorded.[/]"
+    console.print(f"{words} ({outcome.seconds:.0f} s)")

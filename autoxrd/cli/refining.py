@@ -1,0 +1,219 @@
+"""``autoxrd refine``, ``demo``, ``resume`` and ``replay``: the commands that compute."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from autoxrd.agent.inputs import Request
+    from autoxrd.agent.run import Finished
+
+__all__ = ["demo", "refine", "replay", "resume"]
+
+_Pattern = Annotated[Path, typer.Argument(help="Measured pattern: xy, xye, csv, dat, GSAS, xrdml.", show_default=False)]
+_Structures = Annotated[
+    list[Path], typer.Option("--structure", "-s", help="CIF of a candidate phase; repeat for more.", show_default=False)
+]
+_Instrument = Annotated[Path | None, typer.Option("--instrument", "-i", help="GSAS .prm or GSAS-II .instprm file.")]
+_Anode = Annotated[str | None, typer.Option("--anode", help="X-ray tube: Cu, Co, Mo, Cr, Fe, Ag.")]
+_Wavelength = Annotated[
+    str | None, typer.Option("--wavelength", "-w", help="Angstrom: 1.5406 or 1.5406,1.5444:0.5 (second line:ratio).")
+]
+_Radiation = Annotated[str | None, typer.Option("--radiation", help="xray or neutron.")]
+_Geometry = Annotated[str | None, typer.Option("--geometry", help="bragg_brentano or debye_scherrer.")]
+_Mono = Annotated[
+    float | None,
+    typer.Option("--monochromator", help="2theta of a diffracted-beam monochromator, deg (graphite, Cu: 26.6)."),
+]
+_Range = Annotated[str | None, typer.Option("--range", help="2theta range to fit, deg: 20,150.")]
+_Exclude = Annotated[list[str], typer.Option("--exclude", help="Region to leave out, deg: 37.5,38.2; repeat for more.")]
+_Terms = Annotated[
+    int | None, typer.Option("--background-terms", help="Number of background coefficients.", min=1, max=36)
+]
+_Factors = Annotated[str, typer.Option("--form-factors", help="neutral, or as_given (ions where the CIF names them).")]
+_Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Directory for graph and report.", show_default="autoxrd-NAME")
+]
+_Engine = Annotated[str, typer.Option("--engine", help="Engine that computes.")]
+_Planner = Annotated[str, typer.Option("--planner", help="Who proposes the steps.")]
+_Policy = Annotated[str, typer.Option("--policy", help="Rules of the gate: default, strict or a TOML file.")]
+_Steps = Annotated[int, typer.Option("--max-steps", help="Budget of attempts.", min=1)]
+_Seconds = Annotated[float, typer.Option("--time-limit", help="Budget of wall time, s.", min=1.0)]
+_Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output, nothing else.")]
+_Directory = Annotated[Path, typer.Argument(help="Directory of a job.", show_default=False)]
+
+
+def refine(
+    pattern: _Pattern,
+    structure: _Structures,
+    instrument: _Instrument = None,
+    anode: _Anode = None,
+    wavelength: _Wavelength = None,
+    radiation: _Radiation = None,
+    geometry: _Geometry = None,
+    monochromator: _Mono = None,
+    fit_range: _Range = None,
+    exclude: _Exclude = [],  # noqa: B006  # typer copies it
+    background_terms: _Terms = None,
+    form_factors: _Factors = "neutral",
+    out: _Out = None,
+    engine: _Engine = "rietx",
+    planner: _Planner = "rules",
+    policy: _Policy = "default",
+    max_steps: _Steps = 60,
+    time_limit: _Seconds = 3600.0,
+    as_json: _Json = False,
+) -> None:
+    """Refine a pattern with one or more candidate structures, and write a report."""
+    from autoxrd.agent.inputs import Request
+    from autoxrd.agent.job import Budget
+
+    request = Request(
+        pattern=pattern,
+        structures=tuple(structure),
+        instrument=instrument,
+        anode=anode,
+        wavelength=wavelength,
+        radiation=radiation,
+        geometry=geometry,
+        monochromator_two_theta_deg=monochromator,
+        two_theta_limits=_pair(fit_range, "--range") if fit_range else None,
+        excluded_regions=tuple(_pair(text, "--exclude") for text in exclude),
+        background_terms=background_terms,
+        form_factors=form_factors,
+        engine=engine,
+        planner=planner,
+        policy=policy,
+        budget=Budget(steps=max_steps, wall_seconds=time_limit),
+    )
+    _run(request, out or _free_directory(pattern.stem), as_json)
+
+
+def demo(out: _Out = None, as_json: _Json = False) -> None:
+    """Refine a real laboratory pattern (fluorapatite, Cu tube) that the embedded engine ships."""
+    from importlib.resources import files
+
+    from autoxrd.agent.inputs import Request
+
+    examples = Path(str(files("rietx"))) / "data" / "examples"
+    request = Request(
+        pattern=examples / "FAP.XRA", structures=(examples / "fluorapatite.cif",), wavelength="1.5405,1.5443:0.5"
+    )
+    _run(request, out or _free_directory("demo"), as_json)
+
+
+def resume(directory: _Directory, as_json: _Json = False) -> None:
+    """Go on with an interrupted job from its last recorded step."""
+    from autoxrd.agent.run import resume_job
+    from autoxrd.cli.live import Progress
+
+    with Progress(quiet=as_json) as progress, _interruptible(directory):
+        finished = resume_job(directory, listener=progress.tell, command=_command())
+    _conclude(finished, directory, as_json)
+
+
+def replay(directory: _Directory, as_json: _Json = False) -> None:
+    """Carry the accepted path out again without a planner, and compare every figure."""
+    import json
+
+    from autoxrd.agent.replay import replay_job
+    from autoxrd.cli.live import Progress, print_replay
+
+    with Progress(quiet=as_json) as progress:
+        outcome = replay_job(directory, listener=progress.tell)
+    if as_json:
+        typer.echo(json.dumps(outcome.as_dict()))
+    else:
+        print_replay(outcome)
+    if not outcome.equal:
+        raise typer.Exit(3)
+
+
+def _run(request: Request, out: Path, as_json: bool) -> None:
+    """Read everything, then run; the engine loads its libraries meanwhile."""
+    from autoxrd.agent.inputs import load_job
+    from autoxrd.agent.run import start_job
+    from autoxrd.cli.live import Progress
+    from autoxrd.engines.registry import get_engine
+    from autoxrd.errors import UserInputError
+    from autoxrd.store.graph import DATABASE_NAME
+
+    if (out / DATABASE_NAME).exists():
+        raise UserInputError(
+            "job_exists", f"{out} already holds a job: go on with 'autoxrd resume {out}', or give another --out."
+        )
+    session = get_engine(request.engine).start()
+    try:
+        job, sources = load_job(request)
+        with Progress(quiet=as_json, job=job) as progress, _interruptible(out):
+            finished = start_job(job, out, sources=sources, session=session, listener=progress.tell, command=_command())
+    finally:
+        session.close()
+    _conclude(finished, out, as_json)
+
+
+def _conclude(finished: Finished, directory: Path, as_json: bool) -> None:
+    from autoxrd.cli.live import print_finished
+    from autoxrd.report.model import Verdict
+    from autoxrd.report.summary import build_summary
+
+    if as_json:
+        typer.echo(build_summary(finished.report, {k: p.name for k, p in finished.files.items()}).model_dump_json())
+    else:
+        print_finished(finished, directory)
+    if finished.report.verdict is Verdict.ABSTAINED:
+        raise typer.Exit(3)
+
+
+@contextmanager
+def _interruptible(directory: Path) -> Iterator[None]:
+    """Let SIGTERM end a job as Ctrl-C does: recorded, and ready to be resumed."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"\nInterrupted. Go on with: autoxrd resume {shlex.quote(str(directory))}", err=True)
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _pair(text: str, option: str) -> tuple[float, float]:
+    from autoxrd.errors import UserInputError
+
+    parts = text.replace(":", ",").split(",")
+    try:
+        lower, upper = (float(part) for part in parts)
+    except ValueError:
+        raise UserInputError(
+            "range_invalid", f"{option} needs two numbers, as in {option} 20,150; got {text!r}."
+        ) from None
+    return lower, upper
+
+
+def _free_directory(stem: str) -> Path:
+    """Return autoxrd-STEM in the working directory, counted up where it exists."""
+    safe = "".join(c if c.isalnum() or c in "-_+." else "_" for c in stem) or "job"
+    path, count = Path(f"autoxrd-{safe}"), 1
+    while path.exists():
+        count += 1
+        path = Path(f"autoxrd-{safe}-{count}")
+    return path
+
+
+def _command() -> str:
+    """Return the command line with file names only: a report travels, directories of this machine need not."""
+    words = ["autoxrd", *sys.argv[1:]]
+    return shlex.join(Path(word).name if "/" in word else word for word in words)

@@ -1,0 +1,255 @@
+"""Which rules does the expert follow? A table: what is released, when, on what evidence, and after whom.
+
+Order of release: McCusker et al. (1999), doi:10.1107/S0021889898009856, section 6; choice inside a group by
+the predicted drop of chi^2: Toby (2024), doi:10.1107/S1600576723011032.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autoxrd.domain.action import ActionKind, Stage
+
+__all__ = ["CURRICULUM", "QUANTITY_BOUNDS", "Rule", "Thresholds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Numbers of judgement of the rules planner.
+
+    Args:
+        gain_per_parameter: smallest drop of chi^2, in units of the reduced chi^2 and per parameter, that
+            argues for a release. 4 would be two sigma for independent residuals; Rietveld residuals are
+            serially correlated with factors of 2 to 4 on the esd (Berar & Lelann 1991,
+            doi:10.1107/S0021889891002741), hence 4 x 2.5^2 = 25.
+        relative_drop: smallest relative drop of chi^2 worth a step (Rwp moves by half of it).
+        feature_significance: |value|/esd from which a residual feature counts as seen.
+        fraction_promised: share of the Gauss-Newton gain that an action promises; the linear
+            estimate is an upper bound on a curved surface.
+        fraction_rwp: share of the Rwp fall expected from that gain that an action promises.
+        fraction_feature: share of a residual feature that an action promises to remove.
+        phase_share: intensity share below which a phase keeps coordinates and displacement parameters fixed.
+        lines_per_parameter: observed reflections wanted for each coordinate or displacement parameter.
+        retry_growth: a rejected release is tried again when its gain has grown by this factor.
+        rival_rwp: relative Rwp difference below which two position models count as not told apart.
+    """
+
+    gain_per_parameter: float = 25.0
+    relative_drop: float = 1e-3
+    feature_significance: float = 5.0
+    fraction_promised: float = 0.3
+    fraction_rwp: float = 0.2
+    fraction_feature: float = 0.3
+    phase_share: float = 0.10
+    lines_per_parameter: float = 3.0
+    retry_growth: float = 2.0
+    rival_rwp: float = 0.002
+
+
+QUANTITY_BOUNDS: dict[str, tuple[float, float]] = {
+    # In the parameter's own unit. Widths: 3 deg of 1/cos broadening is a 3 nm crystallite with Cu;
+    # U: 0.1 angstrom^2 is B = 8, beyond any ordered inorganic solid; March-Dollase r: Dollase (1986),
+    # doi:10.1107/S0021889886089458, extreme plates reach 0.3.
+    "size": (0.0, 3.0),
+    "strain": (0.0, 3.0),
+    "size_gauss": (0.0, 3.0),
+    "strain_gauss": (0.0, 3.0),
+    "uiso": (0.0, 0.1),
+    "occupancy": (0.0, 1.0),
+    "preferred_orientation": (0.2, 3.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One way to improve a fit.
+
+    Args:
+        name: unique, for the record.
+        group: order in the curriculum; inside a group the largest expected gain goes first.
+        gains: patterns of the selectors whose release gains argue for it; ``*`` inside a name is a phase or atom.
+        together: release all significant ones in one action (True) or the best one alone.
+        features: residual features that its mechanism moves, most telling first.
+        structural: only for phases that scatter enough to support it.
+        uncalibrated_only: only where the instrument's widths are not known.
+        source: where the rule comes from.
+    """
+
+    name: str
+    group: int
+    kind: ActionKind
+    stage: Stage
+    gains: tuple[str, ...]
+    why: str
+    source: str
+    together: bool = True
+    features: tuple[str, ...] = ()
+    structural: bool = False
+    uncalibrated_only: bool = False
+
+
+_MCCUSKER = "McCusker et al. 1999, doi:10.1107/S0021889898009856"
+_TOBY = "Toby 2024, doi:10.1107/S1600576723011032"
+
+CURRICULUM: tuple[Rule, ...] = (
+    Rule(
+        "scale_background",
+        0,
+        ActionKind.SCALE,
+        Stage.INSTRUMENT,
+        ("phase.*.scale", "background"),
+        "scale factors and background are linear and dominate the misfit of a starting model",
+        _MCCUSKER,
+    ),
+    Rule(
+        "zero",
+        1,
+        ActionKind.ZERO,
+        Stage.INSTRUMENT,
+        ("instrument.zero",),
+        "calculated lines stand off the observed ones by a constant",
+        _MCCUSKER,
+        features=("position.zero", "position.rms"),
+    ),
+    Rule(
+        "displacement",
+        1,
+        ActionKind.DISPLACEMENT,
+        Stage.INSTRUMENT,
+        ("sample.displacement",),
+        "calculated lines stand off the observed ones as cos(theta)",
+        "Wilson 1963, Mathematical Theory of X-ray Powder Diffractometry",
+        features=("position.displacement", "position.rms"),
+    ),
+    Rule(
+        "lattice",
+        2,
+        ActionKind.LATTICE,
+        Stage.INSTRUMENT,
+        ("phase.*.cell",),
+        "line positions ask for another cell",
+        _MCCUSKER,
+        features=("position.cell", "position.rms"),
+    ),
+    Rule(
+        "width_constant",
+        3,
+        ActionKind.PROFILE,
+        Stage.INSTRUMENT,
+        ("profile.W",),
+        "lines are broader or narrower than calculated",
+        "Caglioti et al. 1958, doi:10.1016/0369-643X(58)90029-X",
+        features=("width.low",),
+        uncalibrated_only=True,
+    ),
+    Rule(
+        "width_angle",
+        3,
+        ActionKind.PROFILE,
+        Stage.INSTRUMENT,
+        ("profile.U", "profile.V"),
+        "the width misfit changes with angle",
+        "Caglioti et al. 1958, doi:10.1016/0369-643X(58)90029-X",
+        features=("width.trend",),
+        uncalibrated_only=True,
+    ),
+    Rule(
+        "size",
+        3,
+        ActionKind.SIZE_STRAIN,
+        Stage.MICROSTRUCTURE,
+        ("phase.*.size",),
+        "Lorentzian broadening that goes as 1/cos(theta), by phase",
+        "Thompson, Cox & Hastings 1987, doi:10.1107/S0021889887087090",
+        features=("width.low",),
+    ),
+    Rule(
+        "strain",
+        3,
+        ActionKind.SIZE_STRAIN,
+        Stage.MICROSTRUCTURE,
+        ("phase.*.strain",),
+        "Lorentzian broadening that goes as tan(theta), by phase",
+        "Thompson, Cox & Hastings 1987, doi:10.1107/S0021889887087090",
+        features=("width.trend",),
+    ),
+    Rule(
+        "axial",
+        3,
+        ActionKind.ASYMMETRY,
+        Stage.INSTRUMENT,
+        ("profile.SH/L",),
+        "low-angle lines lean to low angles",
+        "Finger, Cox & Jephcoat 1994, doi:10.1107/S0021889894004218",
+        features=("asymmetry.low_angle",),
+    ),
+    Rule(
+        "texture",
+        4,
+        ActionKind.PREFERRED_ORIENTATION,
+        Stage.STRUCTURE,
+        ("phase.*.preferred_orientation",),
+        "intensities depend on the angle to one crystal axis",
+        "Dollase 1986, doi:10.1107/S0021889886089458",
+        together=False,
+    ),
+    Rule(
+        "site_occupancy",
+        4,
+        ActionKind.OCCUPANCY,
+        Stage.STRUCTURE,
+        ("phase.*.atom.*.occupancy",),
+        "species that share a site scatter differently from the given ratio",
+        _MCCUSKER,
+        structural=True,
+    ),
+    Rule(
+        "coordinates",
+        4,
+        ActionKind.POSITIONS,
+        Stage.STRUCTURE,
+        ("phase.*.atom.*.position",),
+        "intensities ask for other coordinates",
+        _MCCUSKER,
+        structural=True,
+    ),
+    Rule(
+        "displacement_parameters",
+        4,
+        ActionKind.DISPLACEMENT_PARAMETERS,
+        Stage.STRUCTURE,
+        ("phase.*.atom.*.uiso",),
+        "intensities fall with angle otherwise than calculated",
+        _MCCUSKER,
+        structural=True,
+    ),
+    Rule(
+        "transparency",
+        5,
+        ActionKind.DISPLACEMENT,
+        Stage.INSTRUMENT,
+        ("sample.transparency",),
+        "positions carry a sin(2 theta) term left by zero, displacement and cell",
+        _TOBY,
+    ),
+    Rule(
+        "capillary_offset",
+        5,
+        ActionKind.DISPLACEMENT,
+        Stage.INSTRUMENT,
+        ("sample.offset",),
+        "the capillary stands off the axis",
+        "McCusker et al. 1999, equation 4",
+        features=("position.displacement",),
+    ),
+    Rule(
+        "width_rest",
+        5,
+        ActionKind.PROFILE,
+        Stage.STRUCTURE,
+        ("profile.W", "profile.U", "profile.V"),
+        "line widths still differ after all that belongs to the specimen",
+        _TOBY,
+        features=("width.low", "width.trend"),
+    ),
+)

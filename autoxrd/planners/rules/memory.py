@@ -1,0 +1,75 @@
+"""What did earlier rejections teach? Nothing is proposed twice from one state, and faults narrow the next try."""
+
+from __future__ import annotations
+
+from autoxrd.domain.state import FitState
+from autoxrd.planners.protocol import AttemptView, GraphView
+from autoxrd.planners.rules.catalogue import Thresholds
+from autoxrd.planners.rules.options import Option
+
+__all__ = ["faulty_selectors", "lessons", "narrowed"]
+
+
+def faulty_selectors(attempt: AttemptView, view: GraphView) -> frozenset[str]:
+    """Return the released selectors that a rejected candidate's new violations or correlations point at."""
+    if attempt.candidate is None:
+        return frozenset()
+    candidate, parent = view.states[attempt.candidate], view.states[attempt.parent]
+    known = {v.key for v in parent.violations}
+    subjects = [v.subject for v in candidate.violations if v.key not in known]
+    if "correlation_too_high" in attempt.decision.reasons:
+        subjects += _newest_of_pair(candidate, attempt)
+    return frozenset(s for s in attempt.action.parameters if any(_concerns(s, subject) for subject in subjects))
+
+
+def _newest_of_pair(candidate: FitState, attempt: AttemptView) -> list[str]:
+    pair = candidate.complexity.max_correlation_pair or ()
+    return [name for name in pair if any(_concerns(s, name) for s in attempt.action.parameters)]
+
+
+def _concerns(selector: str, subject: str) -> bool:
+    """Return whether a violation's subject (parameter, atom or selector) is about a released selector."""
+    base = selector.removesuffix(".position").removesuffix(".*")
+    return subject == selector or subject.startswith(base + ".") or (subject == base and base != "")
+
+
+def lessons(option: Option, state: str, view: GraphView) -> list[AttemptView]:
+    """Return the rejected attempts of the same rule at this state or on the way to it, newest first."""
+    line = {state, *(step.parent for step in view.path(state))}
+    return [
+        attempt
+        for attempt in reversed(view.attempts)
+        if not attempt.accepted and attempt.parent in line and attempt.action.kind is option.rule.kind
+    ]
+
+
+def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds) -> Option | None:
+    """Return the option less what was found faulty; None where nothing new is left to try.
+
+    A release that was rejected earlier on this path is tried again only when the state changed since and its gain
+    has grown; from one and the same state never.
+    """
+    for attempt in lessons(option, state, view):
+        tried = frozenset(attempt.action.parameters)
+        if not tried & set(option.selectors):
+            continue
+        faulty = faulty_selectors(attempt, view)
+        if faulty and faulty != tried:
+            option = option.without(faulty)
+        elif tried >= set(option.selectors) and not _grown(option, attempt, state, view, thresholds):
+            return None
+    if not option.selectors or option.drop < thresholds.relative_drop:
+        return None
+    here = [a for a in view.children(state) if a.action.kind is option.rule.kind]
+    if any(set(a.action.parameters) == set(option.selectors) for a in here):
+        return None
+    return option
+
+
+def _grown(option: Option, attempt: AttemptView, state: str, view: GraphView, thresholds: Thresholds) -> bool:
+    if attempt.parent == state:
+        return False
+    before = view.states[attempt.parent].features
+    earlier = [before.get(f"release_gain.{s}") for s in option.selectors]
+    best = max((f.value or 0.0 for f in earlier if f is not None and f.available), default=0.0)
+    return max(option.gains, default=0.0) > thresholds.retry_growth * best

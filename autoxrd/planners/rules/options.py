@@ -1,0 +1,118 @@
+"""What could be released from a state, and what would it gain? Options read off the recorded release gains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from autoxrd.domain.state import Feature, FitState
+from autoxrd.planners.protocol import JobContext
+from autoxrd.planners.rules.catalogue import Rule, Thresholds
+
+__all__ = ["Option", "expected_drop", "options_of", "significant"]
+
+_PREFIX = "release_gain."
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A release that a rule argues for.
+
+    Args:
+        selectors: what would be released, sorted.
+        gains: relative drop of chi^2 that each promises, in the same order.
+        n_parameters: parameters it would add.
+    """
+
+    rule: Rule
+    selectors: tuple[str, ...]
+    gains: tuple[float, ...]
+    n_parameters: int
+
+    @property
+    def drop(self) -> float:
+        """Expected relative drop of chi^2 of all together; single gains overlap, so not their plain sum."""
+        return expected_drop(self.gains)
+
+    def without(self, names: frozenset[str]) -> Option:
+        """Return the option less some selectors."""
+        kept = [(s, g) for s, g in zip(self.selectors, self.gains, strict=True) if s not in names]
+        per = max(1, round(self.n_parameters / max(1, len(self.selectors))))
+        return Option(self.rule, tuple(s for s, _ in kept), tuple(g for _, g in kept), per * len(kept))
+
+
+def expected_drop(gains: tuple[float, ...]) -> float:
+    """Combine single relative drops as if each acted on what the others left: 1 - prod(1 - g)."""
+    return 1.0 - math.prod(1.0 - min(max(g, 0.0), 1.0) for g in gains)
+
+
+def significant(feature: Feature | None, thresholds: Thresholds) -> bool:
+    """Return whether a residual feature stands clear of its uncertainty."""
+    if feature is None or not feature.available or feature.value is None:
+        return False
+    if feature.significance is not None:
+        return feature.significance >= thresholds.feature_significance
+    return (
+        feature.esd is not None
+        and feature.esd > 0
+        and abs(feature.value) >= thresholds.feature_significance * feature.esd
+    )
+
+
+def _worth(feature: Feature, thresholds: Thresholds) -> bool:
+    return (
+        feature.available
+        and feature.value is not None
+        and feature.value >= thresholds.relative_drop / 4
+        and (feature.significance or 0.0) >= thresholds.gain_per_parameter
+    )
+
+
+def _gains(state: FitState, rule: Rule) -> Mapping[str, Feature]:
+    return {
+        name.removeprefix(_PREFIX): feature
+        for name, feature in sorted(state.features.items())
+        if name.startswith(_PREFIX) and any(fnmatchcase(name.removeprefix(_PREFIX), glob) for glob in rule.gains)
+    }
+
+
+def _phase(selector: str) -> str | None:
+    parts = selector.split(".")
+    return parts[1] if parts[0] == "phase" and len(parts) > 2 else None
+
+
+def _supported(selector: str, state: FitState, rule: Rule, thresholds: Thresholds) -> bool:
+    """Minor phases keep their atoms fixed until their own scattering supports them."""
+    if not rule.structural:
+        return True
+    share = {p.name: p.intensity_share for p in state.phases}.get(_phase(selector) or "")
+    return share is None or share >= thresholds.phase_share
+
+
+def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thresholds) -> list[Option]:
+    """Return what a rule could release from a state, best first."""
+    if rule.uncalibrated_only and context.instrument.profile_calibrated:
+        return []
+    worth = {
+        selector: feature
+        for selector, feature in _gains(state, rule).items()
+        if selector not in state.released
+        and _worth(feature, thresholds)
+        and _supported(selector, state, rule, thresholds)
+    }
+    if not worth:
+        return []
+    groups = [tuple(worth)] if rule.together else [(selector,) for selector in worth]
+    options = [
+        Option(
+            rule,
+            group,
+            tuple(float(worth[s].value or 0.0) for s in group),
+            sum(worth[s].n_used or 1 for s in group),
+        )
+        for group in groups
+    ]
+    enough = [o for o in options if o.drop >= thresholds.relative_drop]
+    return sorted(enough, key=lambda o: (-o.drop, o.selectors))

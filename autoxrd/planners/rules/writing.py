@@ -1,0 +1,109 @@
+"""How is an option written down as an action? Evidence and predictions come from the recorded numbers."""
+
+from __future__ import annotations
+
+import math
+
+from autoxrd.domain.action import Action, ActionKind, Bound, Evidence, Prediction, Stage
+from autoxrd.domain.state import FitState
+from autoxrd.planners.rules.catalogue import QUANTITY_BOUNDS, Thresholds
+from autoxrd.planners.rules.options import Option, significant
+
+__all__ = ["joint_action", "write_action"]
+
+
+def write_action(option: Option, state: FitState, state_id: str, thresholds: Thresholds) -> Action:
+    """Write the action with its evidence (the gains and features that argue for it) and its predictions."""
+    best = max(range(len(option.gains)), key=lambda i: (option.gains[i], option.selectors[i]))
+    gain = f"release_gain.{option.selectors[best]}"
+    value = option.gains[best]
+    evidence = [_claim(gain, value, thresholds.relative_drop / 4, state_id)]
+    predictions = [
+        Prediction(metric=gain, direction="decrease", minimum_effect=thresholds.fraction_promised * value),
+        Prediction(
+            metric="rwp",
+            direction="decrease",
+            minimum_effect=thresholds.fraction_rwp * state.quality.rwp * (1.0 - math.sqrt(1.0 - min(value, 0.999))),
+        ),
+    ]
+    seen = [name for name in option.rule.features if significant(state.features.get(name), thresholds)]
+    for name in seen[:2]:
+        level = float(state.features[name].value or 0.0)
+        evidence.append(_claim(name, level, 0.5 * abs(level), state_id))
+    bounds, settings = _bounds(option, state), _settings(option, state)
+    return Action(
+        kind=option.rule.kind,
+        stage=option.rule.stage,
+        parameters=option.selectors,
+        bounds=bounds,
+        settings=settings,
+        rationale=_rationale(option, state, gain, value, seen),
+        evidence=tuple(evidence),
+        predictions=tuple(predictions),
+        parent=state_id,
+    )
+
+
+def joint_action(state: FitState, state_id: str, selectors: tuple[str, ...]) -> Action:
+    """Write the closing joint cycle: all that earlier steps released, to a tight convergence."""
+    rwp = state.quality.rwp
+    shift = state.convergence.max_shift_over_esd
+    evidence = [_claim("rwp", rwp, 0.0, state_id)]
+    minimum = max(1e-3, 0.5 * shift) if shift else 1e-3
+    return Action(
+        kind=ActionKind.JOINT,
+        stage=Stage.FINAL_AUDIT,
+        parameters=selectors,
+        rationale="All released parameters together to full convergence, so that every esd belongs to one minimum.",
+        evidence=tuple(evidence),
+        predictions=(Prediction(metric="max_shift_over_esd", direction="decrease", minimum_effect=minimum),),
+        parent=state_id,
+    )
+
+
+def _claim(feature: str, value: float, threshold: float, state_id: str) -> Evidence:
+    comparison = "abs>" if value < 0 or feature.startswith(("position.", "width.", "asymmetry.")) else ">"
+    return Evidence(feature=feature, value=value, comparison=comparison, threshold=threshold, source=state_id)
+
+
+def _quantity(selector: str) -> str:
+    return selector.rsplit(".", 1)[-1]
+
+
+def _bounds(option: Option, state: FitState) -> tuple[Bound, ...]:
+    """Give each parameter of a bounded quantity its limits, by full name."""
+    found: list[Bound] = []
+    for selector in option.selectors:
+        limits = QUANTITY_BOUNDS.get(_quantity(selector))
+        if limits is not None:
+            found.append(Bound(selector=selector, lower=limits[0], upper=limits[1]))
+    return tuple(found)
+
+
+def _settings(option: Option, state: FitState) -> dict[str, int | float | str | tuple[float, ...]]:
+    """A texture needs its axis; the measured best one is named in the feature's reason."""
+    if option.rule.kind is not ActionKind.PREFERRED_ORIENTATION:
+        return {}
+    phase = option.selectors[0].split(".")[1]
+    feature = state.features.get(f"intensity.texture.{phase}")
+    axis = feature.reason.split(";")[0].strip() if feature is not None and feature.reason else ""
+    try:
+        numbers = tuple(float(part) for part in axis.split(","))
+    except ValueError:
+        numbers = ()
+    return {"phase": phase, "axis": numbers if len(numbers) == 3 else (0.0, 0.0, 1.0)}
+
+
+def _rationale(option: Option, state: FitState, gain: str, value: float, seen: list[str]) -> str:
+    parts = [
+        f"{option.rule.why[0].upper()}{option.rule.why[1:]}.",
+        f"Releasing {', '.join(option.selectors[:6])}{' and others' if len(option.selectors) > 6 else ''}"
+        f" ({option.n_parameters} parameters) promises to lower chi^2 by {100 * option.drop:.2g} %"
+        f" ({gain.removeprefix('release_gain.')} alone {100 * value:.2g} %).",
+    ]
+    for name in seen[:2]:
+        feature = state.features[name]
+        esd = f" +- {feature.esd:.2g}" if feature.esd else ""
+        parts.append(f"{name} = {feature.value:.3g}{esd} {feature.unit}".rstrip() + ".")
+    parts.append(f"Rule: {option.rule.name}; {option.rule.source}.")
+    return " ".join(parts)
