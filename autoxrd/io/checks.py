@@ -231,13 +231,24 @@ def _check_intensity(raw: RawPattern, sigma: FloatArray, source: Source, setting
             "without subtracting a background."
         )
         raise source.error("pattern_negative", sentence, fraction=negative)
-    centred = y - y.mean()
-    variance = float(np.mean(centred**2))
-    lag1 = float(np.mean(centred[1:] * centred[:-1])) / variance if variance > 0.0 else 0.0
-    excess = variance / float(np.mean(sigma**2))
+    lag1, excess = _correlation(y, sigma, settings)
     if lag1 < settings.noise_lag1 and excess > settings.noise_excess:
         sentence = (
             f"neighbouring points share nothing (lag-1 autocorrelation {lag1:.2f}) although the intensities vary "
             f"{excess:.0f} times more than counting allows: the column is noise or scrambled."
         )
         raise source.error("pattern_is_noise", sentence, lag1=lag1, excess=excess)
+
+
+def _correlation(y: FloatArray, sigma: FloatArray, settings: ReadSettings) -> tuple[float, float]:
+    """Lag-1 autocorrelation of the intensities, and their variance over the mean counting variance.
+
+    The highest points are cut first: one cosmic-ray spike must not make a pattern look like noise.
+    """
+    n_cut = max(1, round(settings.noise_cut_fraction * y.size))
+    cut = np.minimum(y, np.partition(y, -n_cut - 1)[-n_cut - 1])
+    centred = cut - cut.mean()
+    variance = float(np.mean(centred**2))
+    if variance <= 0.0:
+        return 1.0, 0.0
+    return float(np.mean(centred[1:] * centred[:-1])) / variance, variance / float(np.median(sigma) ** 2)

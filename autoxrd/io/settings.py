@@ -30,6 +30,7 @@ class ReadSettings:
         noise_lag1: lag-1 autocorrelation below which neighbouring points share nothing.
         noise_excess: variance of the intensities over their mean counting variance above which
             a pattern with no autocorrelation cannot be a flat measurement: it is scrambled.
+        noise_cut_fraction: share of the highest points that is cut to a common height before that judgement.
         noninteger_fraction: share of non-integer intensities above which ``sqrt(y)`` is doubtful.
         padding_level: mean intensity before a run of trailing zeros above which the zeros are
             filling of the last record, not counts (Poisson probability of one zero < 1e-8).
@@ -53,6 +54,7 @@ class ReadSettings:
     max_negative_fraction: float = 0.25
     noise_lag1: float = 0.1
     noise_excess: float = 10.0
+    noise_cut_fraction: float = 0.01
     noninteger_fraction: float = 0.01
     padding_level: float = 20.0
     max_dead_fraction: float = 0.05

@@ -35,8 +35,8 @@ def _cases() -> list[pytest.ParameterSet]:
         folder = meta.parent.name
         if folder == "malformed-open":
             continue
-        for pattern in json.loads(meta.read_text())["patterns"]:
-            cases.append(pytest.param(f"{folder}/{pattern['file']}", pattern, id=f"{folder}/{pattern['file']}"))
+        names = {f"{folder}/{entry['file']}": entry for entry in json.loads(meta.read_text())["patterns"]}
+        cases += [pytest.param(name, entry, id=name) for name, entry in names.items()]
     return cases or [pytest.param("absent/absent.xy", {}, id="absent")]
 
 
