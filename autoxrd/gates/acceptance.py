@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from autoxrd.domain.action import Action
@@ -44,6 +45,8 @@ def judge(
             action changes the points.
     """
     parent_rwp = parent_rwp_same_points
+    if parent_rwp is not None and not math.isfinite(parent_rwp):
+        parent_rwp = None
     if parent_rwp is None and parent.quality.n_points == candidate.quality.n_points:
         parent_rwp = parent.quality.rwp
     report = measure_predictions(action, parent, candidate, policy=policy, parent_rwp=parent_rwp)
@@ -70,8 +73,8 @@ def judge(
         reasons=_reasons(checks),
         checks=checks,
         predictions=report.outcomes,
-        utility_before=before,
-        utility_after=after,
+        utility_before=before if math.isfinite(before) else None,
+        utility_after=after if math.isfinite(after) else None,
         policy_name=policy.name,
         policy_hash=policy_hash(policy),
         details=_details(checks),

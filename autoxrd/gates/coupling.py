@@ -11,7 +11,7 @@ from autoxrd.domain.state import Feature, FitState
 from autoxrd.gates.policy_model import CoupledSet, Group, Policy
 from autoxrd.gates.selectors import Selector, covers, parse_parameter
 
-__all__ = ["CoupledFinding", "Separability", "find_coupled", "read_separability", "sites_of"]
+__all__ = ["CoupledFinding", "Separability", "find_coupled", "read_separability", "site_closure", "sites_of"]
 
 _CAUSE = re.compile(r"(?<![\w.])(?:cell(?:\.(?P<phase>[^\s,;()]+))?|zero|displacement)(?![\w])")
 _SAME_POSITION = 1e-4
@@ -103,6 +103,24 @@ def sites_of(state: FitState) -> dict[tuple[str, str], str]:
             owners.append((owner, position))
         sites[(phase, label)] = owner
     return sites
+
+
+def site_closure(names: Iterable[str], state: FitState, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the names with all that is shared through a site: species at one position move and vibrate together.
+
+    An engine ties them, and frees the one that stands for all, whichever of them was asked for.
+    """
+    sites = sites_of(state)
+    wanted = set(names)
+    shared = {(free.site, free.meaning.family) for free in _meanings(wanted, sites) if free.meaning.kind == "atom"}
+    if not shared:
+        return tuple(name for name in known if name in wanted)
+    meanings = {free.name: free for free in _meanings(known, sites)}
+    return tuple(
+        name
+        for name in known
+        if name in wanted or (name in meanings and (meanings[name].site, meanings[name].meaning.family) in shared)
+    )
 
 
 def _same_position(first: Sequence[float], second: Sequence[float]) -> bool:

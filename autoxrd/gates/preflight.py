@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import GateCheck
 from autoxrd.domain.state import FitState
-from autoxrd.gates.coupling import find_coupled
+from autoxrd.gates.coupling import find_coupled, site_closure
 from autoxrd.gates.evidence import check_evidence
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.predictions import check_predictions
@@ -210,7 +210,8 @@ def _coupled(
 ) -> list[Fault]:
     if action.kind is ActionKind.FREEZE:  # it only takes parameters out
         return []
-    free = tuple(dict.fromkeys((*resolve_all(parent.released, known), *added)))
+    added = site_closure(added, parent, known)
+    free = tuple(dict.fromkeys((*site_closure(resolve_all(parent.released, known), parent, known), *added)))
     found = find_coupled(free, added, parent, known, policy=policy, constraints=constraints, s2_span=s2_span)
     faults: list[Fault] = []
     for finding in found:

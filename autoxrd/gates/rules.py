@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from autoxrd.domain.action import Action, ActionKind, Bound
 from autoxrd.domain.decision import GateCheck
 from autoxrd.domain.state import FitState, UnexplainedPeak, Violation
+from autoxrd.gates.coupling import site_closure
 from autoxrd.gates.metrics import read_metric
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.selectors import Selector, covers, parse_parameter, resolve_all
@@ -40,7 +41,7 @@ def _verdict(
         rule=rule,
         passed=not faults,
         codes=tuple(dict.fromkeys([*codes, *(code for code, _ in faults)])),
-        measured=measured,
+        measured=measured if measured is None or math.isfinite(measured) else None,
         limit=limit,
         text="; ".join(words for _, words in faults) or text,
     )
@@ -85,10 +86,12 @@ def _not_finite(candidate: FitState) -> list[Fault]:
 def _freed_beyond(action: Action, parent: FitState, candidate: FitState) -> list[Fault]:
     """What the engine freed must lie inside what was asked for, earlier steps included."""
     asked = [*parent.released, *action.parameters]
+    names = [p.name for p in candidate.parameters]
     free = [p.name for p in candidate.parameters if p.released and not p.derived]
-    allowed = set(resolve_all(asked, free))
+    asked_names = set(resolve_all(asked, names))
     if action.kind is ActionKind.FREEZE:
-        allowed -= set(resolve_all(action.parameters, free))
+        asked_names -= set(resolve_all(action.parameters, names))
+    allowed = set(site_closure(asked_names, parent, names))
     beyond = [name for name in free if name not in allowed]
     if not beyond:
         return []

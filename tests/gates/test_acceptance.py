@@ -45,7 +45,7 @@ def decide(
 
 
 @pytest.mark.parametrize("policy", [STRICT, DEFAULT])
-def test_a_good_step_is_accepted(policy) -> None:
+def test_a_good_step_is_accepted(policy: Policy) -> None:
     decision = decide(better(), policy=policy)
     assert decision.accepted, decision.details
     assert decision.numerically_better
@@ -136,6 +136,18 @@ def test_engine_results_that_are_not_whole_are_refused() -> None:
     assert decide(beyond).reasons == ("released_outside_action",)
 
 
+def test_species_on_one_site_are_freed_together() -> None:
+    same = {f"phase.fap.atom.O1'.{axis}": 0.1 for axis in "xyz"}
+    asked = "phase.fap.atom.O1'.uiso"
+    tied = better(
+        free=("phase.fap.scale", "phase.fap.atom.Ca1.uiso"), released=(*better().released, asked), values=same
+    )
+    act = action("displacement_parameters", [asked], predictions=[prediction("position.zero")])
+    shared = decide(tied, state(values=same), act)
+    assert "released_outside_action" not in shared.reasons
+    assert "released_outside_action" in decide(tied, state(), act).reasons
+
+
 def test_bounds_bind_the_engine() -> None:
     bounded = action(bounds=[Bound(selector="instrument.zero", lower=-0.1, upper=0.1)])
     assert decide(better(values={"instrument.zero": 0.09}), act=bounded).accepted
@@ -196,7 +208,7 @@ def test_without_a_covariance_nothing_is_passed() -> None:
 
 
 @pytest.mark.parametrize("policy", [STRICT, DEFAULT])
-def test_a_freeze_that_lowers_the_correlation_passes(policy) -> None:
+def test_a_freeze_that_lowers_the_correlation_passes(policy: Policy) -> None:
     released = ("phase.*.scale", "background.*", "profile.U", "profile.W")
     parent = state(released=released, max_correlation=0.999, n_free=6, pair=("profile.U", "profile.W"))
     freeze = action(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from autoxrd.domain.action import Action, ActionKind, Bound, Prediction, Stage
+from autoxrd.domain.action import Action, ActionKind, Bound, Evidence, Prediction, Stage
 from autoxrd.domain.state import Feature, FitState
-from autoxrd.gates.policy import load_policy
+from autoxrd.gates.policy import Policy, load_policy
 from autoxrd.gates.preflight import PREFLIGHT_RULES, preflight
 from tests.gates.factory import NAMES, PARENT_ID, action, evidence, prediction, state
 
@@ -26,7 +26,7 @@ def codes(
 
 
 @pytest.mark.parametrize("policy", [STRICT, DEFAULT])
-def test_an_honest_action_passes(policy) -> None:
+def test_an_honest_action_passes(policy: Policy) -> None:
     assert codes(action(), policy=policy) == set()
 
 
@@ -112,7 +112,7 @@ def test_bounds_concern_the_action_and_leave_room() -> None:
         (evidence(source="ffff"), "evidence_stale"),
     ],
 )
-def test_forged_evidence_is_refused(claim, code: str) -> None:
+def test_forged_evidence_is_refused(claim: Evidence, code: str) -> None:
     found = codes(action(claims=[evidence(), claim]))
     assert found == {code}
 
@@ -130,7 +130,7 @@ def test_forged_evidence_is_refused(claim, code: str) -> None:
         evidence("max_correlation", 0.5, comparison="<", threshold=0.9),
     ],
 )
-def test_true_evidence_passes(claim) -> None:
+def test_true_evidence_passes(claim: Evidence) -> None:
     assert codes(action(claims=[claim])) == set()
 
 

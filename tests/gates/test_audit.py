@@ -1,0 +1,105 @@
+"""The final audit: no failing hard check is ever success; what is missing is said."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from autoxrd.domain.action import ActionKind
+from autoxrd.domain.state import Feature, FitState, MeasuredValue, PhaseSummary, Violation
+from autoxrd.gates.audit import final_audit, misfit_beyond_noise
+from autoxrd.gates.policy import Policy, load_policy
+from tests.gates.factory import state
+
+DEFAULT, STRICT = load_policy("default"), load_policy("strict")
+
+
+def audit(
+    candidate: FitState, policy=DEFAULT, last: ActionKind | None = ActionKind.JOINT
+) -> tuple[str, set[str], set[str]]:
+    verdict, reasons, warnings = final_audit(candidate, policy=policy, last_kind=last)
+    assert all(finding.text for finding in (*reasons, *warnings))
+    return verdict, {finding.code for finding in reasons}, {finding.code for finding in warnings}
+
+
+@pytest.mark.parametrize("policy", [DEFAULT, STRICT])
+def test_a_good_fit_is_accepted(policy: Policy) -> None:
+    assert audit(state(), policy) == ("accepted", set(), set())
+
+
+def test_a_hard_violation_is_never_success() -> None:
+    hard = Violation(code="distance_too_short", subject="phase.fap", value=0.6, limit=1.2, text="Si1-O1 0.60 A")
+    assert audit(state(violations=[hard])) == ("abstained", {"distance_too_short"}, set())
+    soft = hard.model_copy(update={"severity": "soft"})
+    assert audit(state(violations=[soft])) == ("accepted_with_warnings", set(), {"distance_too_short"})
+
+
+def test_convergence() -> None:
+    assert audit(state(converged=False))[:2] == ("abstained", {"not_converged"})
+    assert audit(state(shift=0.5)) == ("accepted_with_warnings", set(), {"still_moving"})
+    assert audit(state(shift=1.5))[:2] == ("abstained", {"still_moving"})
+    assert audit(state(n_free=0))[:2] == ("abstained", {"nothing_refined"})
+    assert audit(state(dropped=["phase.fap.strain"]))[2] == {"parameters_dropped"}
+    assert audit(state(), last=ActionKind.LATTICE)[2] == {"no_final_joint"}
+    assert audit(state(), last=None)[0] == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("metric", "code"), [("unexplained_peak_ratio", "unexplained_peaks"), ("missing_peak_ratio", "missing_peaks")]
+)
+def test_peaks(metric: str, code: str) -> None:
+    assert audit(state(features={metric: 0.019}))[0] == "accepted"
+    assert audit(state(features={metric: 0.05})) == ("accepted_with_warnings", set(), {code})
+    assert audit(state(features={metric: 0.11})) == ("abstained", {code}, set())
+    absent = Feature(value=None, available=False, reason="d-spacing axis")
+    assert audit(state(features={metric: absent})) == ("accepted_with_warnings", set(), {f"{code}_unknown"})
+    assert audit(state(features={metric: absent}), STRICT)[:2] == ("abstained", {f"{code}_unknown"})
+    assert audit(state(features={metric: Feature(value=None, available=False, reason="below_noise")}))[0] == "accepted"
+
+
+def test_misfit_is_judged_without_background_and_noise() -> None:
+    assert misfit_beyond_noise(0.2, 1.0) == 0.0
+    assert misfit_beyond_noise(0.2, 0.8) == 0.0
+    # the definition: sqrt(Rwp_nb^2 - Rexp_nb^2), with Rexp_nb = Rwp_nb / GoF
+    assert misfit_beyond_noise(0.2, 2.0) == pytest.approx(math.sqrt(0.2**2 - 0.1**2))
+    # a weak pattern: Rwp 40 %, but all of it noise
+    assert audit(state(rwp=0.40, rexp=0.39, rwp_no_background=0.6))[0] == "accepted"
+    # a flat Rwp of 5 % on a huge background hides a bad model
+    assert audit(state(rwp=0.05, rexp=0.01, rwp_no_background=0.5, gof=3.9))[:2] == (
+        "abstained",
+        {"misfit_not_explained"},
+    )
+    assert audit(state(rwp_no_background=0.2))[2] == {"misfit_not_explained"}
+    assert audit(state(gof=float("nan")))[:2] == ("abstained", {"quality_not_finite"})
+    assert audit(state(gof=float("inf"), rwp=0.5))[0] == "abstained"
+
+
+def test_a_high_gof_alone_is_a_warning() -> None:
+    assert audit(state(rwp=0.06, rexp=0.01, rwp_no_background=0.08)) == ("accepted_with_warnings", set(), {"gof_high"})
+
+
+def phase(
+    name: str, r_bragg: float | None, share: float | None, fraction: float = 0.5, esd: float = 0.01
+) -> PhaseSummary:
+    weight = MeasuredValue(value=fraction, esd=esd)
+    return PhaseSummary(
+        name=name, space_group="P 1", weight_fraction=weight, cell={}, r_bragg=r_bragg, intensity_share=share
+    )
+
+
+def test_r_bragg_condemns_only_a_main_phase() -> None:
+    assert audit(state(phases=[phase("a", 0.2, 0.9), phase("b", 0.05, 0.1)]))[2] == {"r_bragg_high"}
+    assert audit(state(phases=[phase("a", 0.4, 0.9), phase("b", 0.05, 0.1)]))[:2] == ("abstained", {"r_bragg_high"})
+    assert audit(state(phases=[phase("a", 0.05, 0.9), phase("b", 0.6, 0.1)]))[0] == "accepted"
+    assert audit(state(phases=[phase("a", 0.4, None)]))[:2] == ("abstained", {"r_bragg_high"})
+    assert audit(state(phases=[phase("a", None, 0.9), phase("b", None, 0.1)]))[0] == "accepted"
+
+
+def test_a_phase_within_its_error_is_named() -> None:
+    two = [phase("a", 0.05, 0.9, 0.98), phase("b", 0.05, 0.1, 0.02, 0.01)]
+    assert audit(state(phases=two)) == ("accepted_with_warnings", set(), {"phase_not_significant"})
+
+
+def test_a_high_correlation_is_named() -> None:
+    assert audit(state(max_correlation=0.985))[2] == {"correlation_high"}
