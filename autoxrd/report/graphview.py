@@ -17,8 +17,9 @@ LANE_WIDTH = 26
 _LEFT = 26
 _TOP = 34
 _LABEL_GAP = 20
-_TEXT_WIDTH = 470
-_PARAMETER_CHARACTERS = 42
+_WIDTH = 552
+_FIGURES_WIDTH = 150
+_CHARACTER_WIDTH = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,11 @@ def _lanes(steps: Sequence[StepRecord], path: set[int]) -> dict[int, int]:
     return lanes
 
 
-def _shortened(names: Sequence[str]) -> str:
+def _shortened(names: Sequence[str], text_x: int) -> str:
+    """Cut the list of parameters where the column of figures begins; the step's own panel has all of it."""
+    room = max(12, (_WIDTH - _FIGURES_WIDTH - text_x) // _CHARACTER_WIDTH)
     text = ", ".join(names)
-    return text if len(text) <= _PARAMETER_CHARACTERS else text[: _PARAMETER_CHARACTERS - 1].rstrip(" ,.") + "…"
+    return text if len(text) <= room else text[: room - 1].rstrip(" ,.") + "…"
 
 
 def _change(step: StepRecord) -> str:
@@ -99,7 +102,9 @@ def _change(step: StepRecord) -> str:
     return f"{sign}{abs(change):.2f}"
 
 
-def _row(step: StepRecord, place: tuple[int, int], parent: tuple[int, int], *, on_path: bool, final: bool) -> GraphRow:
+def _row(
+    step: StepRecord, place: tuple[int, int], *, parent: tuple[int, int], text_x: int, on_path: bool, final: bool
+) -> GraphRow:
     title, rwp = kind_words(step.action.kind), fixed(step.rwp_after, 2, scale=100)
     outcome = "accepted" if step.accepted else "rejected"
     if step.accepted and not on_path:
@@ -111,7 +116,7 @@ def _row(step: StepRecord, place: tuple[int, int], parent: tuple[int, int], *, o
         y=place[1],
         edge=_edge(*parent, *place),
         title=title,
-        parameters=_shortened(step.action.parameters),
+        parameters=_shortened(step.action.parameters, text_x),
         rwp=rwp,
         change=_change(step),
         label=f"Step {step.ordinal}, {title}: {outcome}; Rwp {rwp} percent",
@@ -127,17 +132,17 @@ def draw_graph(inp: ReportInput) -> GraphDrawing:
     places: dict[str, tuple[int, int]] = {}
     rows = []
     root = (_LEFT, _TOP)
+    text_x = _LEFT + LANE_WIDTH * max(lanes.values(), default=0) + _LABEL_GAP
     for i, step in enumerate(steps, start=1):
         place = (_LEFT + LANE_WIDTH * lanes[step.ordinal], _TOP + ROW_HEIGHT * i)
         final = step.accepted and step.candidate_state == inp.state_id
         parent = places.get(step.parent_state, root)
-        rows.append(_row(step, place, parent, on_path=step.ordinal in path, final=final))
+        on_path = step.ordinal in path
+        rows.append(_row(step, place, parent=parent, text_x=text_x, on_path=on_path, final=final))
         if step.accepted and step.candidate_state:
             places[step.candidate_state] = place
-    deepest = max(lanes.values(), default=0)
-    text_x = _LEFT + LANE_WIDTH * deepest + _LABEL_GAP
     return GraphDrawing(
-        width=text_x + _TEXT_WIDTH,
+        width=_WIDTH,
         height=_TOP + ROW_HEIGHT * len(steps) + 26,
         text_x=text_x,
         root_x=root[0],

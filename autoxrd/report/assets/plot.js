@@ -4,7 +4,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const fit = data.fit;
   const el = document.getElementById("fit-plot");
-  const INK = "#17202c", FAINT = "#667385", GRID = "#e9edf1";
+  const INK = "#17202c", FAINT = "#5d6a7b", GRID = "#e9edf1";
   const FONT = { family: getComputedStyle(document.body).fontFamily, size: 13, color: INK };
   const TICK_ROW = 17, MAIN_HEIGHT = 400, Z_HEIGHT = 96, GAP = 16, TOP = 14, BOTTOM = 48;
 
@@ -153,7 +153,7 @@
       xaxis: { ...axis, range: view.x || [x[0], x[x.length - 1]], anchor: "y4", title: { text: `${fit.axis.title} / ${fit.axis.unit}`, standoff: 8 }, showspikes: true, spikemode: "across", spikesnap: "cursor", spikethickness: 1, spikedash: "dot", spikecolor: "#9aa5b1" },
       yaxis: y,
       yaxis2: { ...axis, domain: domains[1], range: [-Math.max(1, phases.length) + 0.4, 0.6], showgrid: false, showticklabels: false, ticks: "", fixedrange: true },
-      yaxis3: { ...axis, domain: domains[2], range: [middle - half, middle + half], title: { text: view.sqrt ? "Δ√<i>I</i>" : "obs − calc", standoff: 8 }, exponentformat: "power", nticks: 4, fixedrange: true, zeroline: true, zerolinecolor: "#b9c1cb" },
+      yaxis3: { ...axis, domain: domains[2], range: [middle - half, middle + half], title: { text: view.sqrt ? "Δ√<i>I</i>" : "obs − calc", standoff: 8 }, exponentformat: "power", nticks: 5, fixedrange: true, zeroline: true, zerolinecolor: "#b9c1cb" },
       yaxis4: { ...axis, domain: domains[3], range: [-1.08 * z, 1.08 * z], title: { text: "Δ / σ", standoff: 8 }, nticks: 5, fixedrange: true },
       shapes: [rule(3, { width: 1, color: "#d2d8df", dash: "dash" }), rule(-3, { width: 1, color: "#d2d8df", dash: "dash" }), rule(0, { width: 1, color: "#b9c1cb" }),
         ...fit.excluded.map(([a, b]) => ({ type: "rect", xref: "x", x0: a, x1: b, yref: "paper", y0: 0, y1: 1, fillcolor: "rgba(100,115,135,.12)", line: { width: 0 }, layer: "below" }))],
