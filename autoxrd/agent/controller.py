@@ -19,6 +19,7 @@ from autoxrd.gates.acceptance import judge, reject
 from autoxrd.gates.preflight import preflight
 from autoxrd.planners.protocol import AttemptView, Finish, GraphView, JobContext, Planner
 from autoxrd.store.graph import Graph
+from autoxrd.store.rows import recorded_form
 
 __all__ = ["Controller", "Stopped", "rejudge"]
 
@@ -180,7 +181,7 @@ class Controller:
         action: Action | None = None,
     ) -> FitState:
         artifacts = self._graph.artifacts
-        return measure_state(
+        state = measure_state(
             result,
             self._job,
             stage=stage,
@@ -192,6 +193,8 @@ class Controller:
                 "structures": artifacts.put(encode_structures([p.structure for p in result.phases])),
             },
         )
+        # What is judged must be what is recorded: verify recomputes decisions from the record.
+        return recorded_form(state)
 
     def _current_view(self) -> GraphView:
         if self._view is None:

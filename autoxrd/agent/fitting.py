@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 from autoxrd.agent.job import Job
 from autoxrd.domain.action import Action, ActionKind, Bound, Stage
 from autoxrd.domain.state import FitState
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult
-from autoxrd.gates.policy import Policy
+from autoxrd.gates.policy import plausibility_limits
 from autoxrd.science.inputs import MeasureContext
 from autoxrd.science.observe import measure
-from autoxrd.science.settings import Limits
 
-__all__ = ["command_for", "limits_of", "measure_state", "released_after"]
+__all__ = ["command_for", "measure_state", "released_after"]
 
 _STEP_CYCLES = 40
 _JOINT_CYCLES = 100
@@ -54,16 +51,6 @@ def _edits(action: Action) -> tuple[Edit, ...]:
     return ()
 
 
-def limits_of(policy: Policy) -> Limits:
-    """Return the limits of the physical checks under a policy; what it does not name keeps its default."""
-    values: dict[str, Any] = {}
-    for item in dataclasses.fields(Limits):
-        if item.name in policy.plausibility:
-            given: Any = policy.plausibility[item.name]
-            values[item.name] = int(given) if isinstance(item.default, int) else given
-    return Limits(**values)
-
-
 def measure_state(
     result: EngineResult,
     job: Job,
@@ -88,7 +75,7 @@ def measure_state(
         initial={s.name: s for s in job.structures},
         axis=job.pattern.axis,
         sigma_origin=job.pattern.sigma_origin,
-        limits=limits_of(job.policy),
+        limits=plausibility_limits(job.policy),
     )
     measures = measure(result, context)
     bounds: dict[str, Bound] = {b.selector: b for b in (parent.bounds if parent else ())}

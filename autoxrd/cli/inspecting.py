@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from rich.tree import Tree
 
+    from autoxrd.primitives import StateId
     from autoxrd.store.records import Attempt, Node
 
 __all__ = ["doctor", "graph", "verify"]
@@ -39,7 +40,7 @@ def graph(
 
 
 def _print_graph(
-    nodes: Mapping[str, Node], attempts: Sequence[Attempt], final: str | None, root_hash: str, why: bool
+    nodes: Mapping[StateId, Node], attempts: Sequence[Attempt], final: str | None, root_hash: str, why: bool
 ) -> None:
     from rich.console import Console
     from rich.tree import Tree
@@ -65,7 +66,7 @@ def _print_graph(
     console.print(f"[dim]graph root {root_hash}[/]", soft_wrap=True)
 
 
-def _label(attempt: Attempt, nodes: Mapping[str, Node], final: str | None) -> str:
+def _label(attempt: Attempt, nodes: Mapping[StateId, Node], final: str | None) -> str:
     from rich.markup import escape
 
     before = nodes[attempt.parent].state.quality.rwp
@@ -110,7 +111,7 @@ def verify(directory: _Directory, as_json: _Json = False) -> None:
 
     report = check(directory, judge=rejudge)
     if as_json:
-        findings = [{"code": f.code, "row": f.row, "text": f.text, "level": f.level} for f in report.findings]
+        findings = [{"code": f.code, "row": f.row, "text": f.text, "severity": f.severity} for f in report.findings]
         typer.echo(json.dumps({"ok": report.ok, "graph_root": report.graph_root, "findings": findings}))
     else:
         for finding in report.findings:

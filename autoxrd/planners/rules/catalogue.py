@@ -30,8 +30,13 @@ class Thresholds:
         fraction_feature: share of a residual feature that an action promises to remove.
         phase_share: intensity share below which a phase keeps coordinates and displacement parameters fixed.
         lines_per_parameter: observed reflections wanted for each coordinate or displacement parameter.
-        retry_growth: a rejected release is tried again when its gain has grown by this factor.
-        rival_rwp: relative Rwp difference below which two position models count as not told apart.
+        retries: a release refused this often on one path is not tried again.
+        retry_share: a refused release is tried again from a later state while its gain is at least this
+            share of what it was.
+        rival_evidence: difference of the Bayesian information criterion (Kass & Raftery 1995,
+            doi:10.1080/01621459.1995.10476572: above 10 is very strong) below which two position models
+            count as not told apart.
+        serial_inflation: factor on esds from serial correlation; N / factor^2 points count as independent.
     """
 
     gain_per_parameter: float = 25.0
@@ -42,8 +47,10 @@ class Thresholds:
     fraction_feature: float = 0.3
     phase_share: float = 0.10
     lines_per_parameter: float = 3.0
-    retry_growth: float = 2.0
-    rival_rwp: float = 0.002
+    retries: int = 3
+    retry_share: float = 0.2
+    rival_evidence: float = 10.0
+    serial_inflation: float = 2.5
 
 
 QUANTITY_BOUNDS: dict[str, tuple[float, float]] = {
@@ -71,6 +78,7 @@ class Rule:
         together: release all significant ones in one action (True) or the best one alone.
         features: residual features that its mechanism moves, most telling first.
         structural: only for phases that scatter enough to support it.
+        shared_sites: only for atoms that share their site with another species.
         uncalibrated_only: only where the instrument's widths are not known.
         source: where the rule comes from.
     """
@@ -85,6 +93,7 @@ class Rule:
     together: bool = True
     features: tuple[str, ...] = ()
     structural: bool = False
+    shared_sites: bool = False
     uncalibrated_only: bool = False
 
 
@@ -202,6 +211,7 @@ CURRICULUM: tuple[Rule, ...] = (
         "species that share a site scatter differently from the given ratio",
         _MCCUSKER,
         structural=True,
+        shared_sites=True,
     ),
     Rule(
         "coordinates",

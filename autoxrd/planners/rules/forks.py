@@ -1,89 +1,105 @@
-"""Zero offset or specimen displacement? Both move all lines; the data decide, in two short branches.
+"""Zero offset or specimen displacement? Both move all lines; the data decide, in two branches.
 
-Each branch frees one of the two and then the cell, because only with the cell free do the two laws differ by
-what the data can show (a wrong cell mimics either). The branch with the lower chi^2 goes on; the two have equally
-many parameters. That the two cells differ is part of the uncertainty, and is told.
+Each branch frees one of the two, then the cell and the profile: only with these free do the two laws differ by what
+the data can show (a wrong cell or an asymmetric profile mimics either). The branch with the better information
+criterion goes on. That the two cells differ is part of the uncertainty, and is told.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autoxrd.domain.action import ActionKind
+from autoxrd.domain.state import FitState
 from autoxrd.planners.protocol import AttemptView, GraphView
 from autoxrd.planners.rules.catalogue import Thresholds
 
-__all__ = ["RIVALS", "Fork", "find_fork", "rival_note"]
+__all__ = ["Fork", "find_fork", "is_position_model", "last_on_branch", "ranking", "rival_note"]
 
-RIVALS = (ActionKind.ZERO, ActionKind.DISPLACEMENT)
+_MODELS = {"instrument.zero": "zero offset", "sample.displacement": "specimen displacement"}
 
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A state from which both position models may be tried.
+    """A state from which both position models were or may be tried.
 
     Args:
         state: where the branches start.
-        branches: by kind, the first accepted attempt of the branch.
-        tips: by kind, the last state of the branch: after its lattice step where there is one.
-        ended: kinds whose branch has taken or lost its lattice step.
+        tips: position model (selector) -> last accepted state of its branch.
     """
 
     state: str
-    branches: dict[ActionKind, AttemptView]
-    tips: dict[ActionKind, str]
-    ended: frozenset[ActionKind]
+    tips: Mapping[str, str]
+
+
+def is_position_model(attempt: AttemptView) -> str | None:
+    """Return the position model that an attempt frees, if it does."""
+    found = [name for name in attempt.action.parameters if name in _MODELS]
+    return found[0] if found and attempt.action.kind is not ActionKind.JOINT else None
 
 
 def find_fork(view: GraphView) -> Fork | None:
-    """Return the fork of a graph: the parent of the first accepted zero or displacement step."""
-    first = next((a for a in view.attempts if a.accepted and a.action.kind in RIVALS and _is_rival(a)), None)
+    """Return the fork of a graph: the parent of the first accepted position step, with the branches from it."""
+    first = next((a for a in view.attempts if a.accepted and is_position_model(a)), None)
     if first is None:
         return None
-    branches: dict[ActionKind, AttemptView] = {}
-    tips: dict[ActionKind, str] = {}
-    ended: set[ActionKind] = set()
+    tips: dict[str, str] = {}
     for attempt in view.children(first.parent):
-        if attempt.accepted and attempt.action.kind in RIVALS and attempt.candidate and _is_rival(attempt):
-            kind = attempt.action.kind
-            branches[kind] = attempt
-            tips[kind] = attempt.candidate
-            steps = [a for a in view.children(attempt.candidate) if a.action.kind is ActionKind.LATTICE]
-            good = [a.candidate for a in steps if a.accepted and a.candidate]
-            tips[kind] = good[0] if good else attempt.candidate
-            if steps:
-                ended.add(kind)
-    return Fork(first.parent, branches, tips, frozenset(ended))
+        model = is_position_model(attempt)
+        if model and attempt.accepted and attempt.candidate:
+            tips[model] = last_on_branch(attempt.candidate, view)
+    return Fork(first.parent, tips)
 
 
-def _is_rival(attempt: AttemptView) -> bool:
-    return any(p in ("instrument.zero", "sample.displacement") for p in attempt.action.parameters)
+def last_on_branch(state: str, view: GraphView) -> str:
+    """Return the state that accepted steps lead to from a state; the latest where they divide."""
+    while True:
+        onward = [a.candidate for a in view.children(state) if a.accepted and a.candidate]
+        if not onward:
+            return state
+        state = onward[-1]
 
 
-def winner(fork: Fork, view: GraphView) -> ActionKind:
-    """Return the kind whose branch reached the lower Rwp (equal points and parameters)."""
-    return min(fork.tips, key=lambda kind: (view.states[fork.tips[kind]].quality.rwp, kind.value))
+def ranking(fork: Fork, view: GraphView, thresholds: Thresholds) -> list[tuple[float, str]]:
+    """Return (criterion relative to the best, model), best first.
+
+    BIC with serially correlated residuals: chi^2 in units of the best model's reduced chi^2, and the number of
+    points both divided by the square of the esd inflation.
+    """
+    states = {model: view.states[tip] for model, tip in fork.tips.items()}
+    scale = min(_reduced(state) for state in states.values())
+    dilution = thresholds.serial_inflation**2
+    scores = {
+        model: state.quality.chi2 / scale / dilution
+        + state.quality.n_parameters * math.log(max(state.quality.n_points / dilution, 2.0))
+        for model, state in states.items()
+    }
+    best = min(scores.values())
+    return sorted((score - best, model) for model, score in scores.items())
+
+
+def _reduced(state: FitState) -> float:
+    return max(state.quality.gof**2, 1e-12)
 
 
 def rival_note(fork: Fork, view: GraphView, thresholds: Thresholds) -> tuple[str, str] | None:
     """Tell how far the two position models are apart, and what they do to the cell."""
     if len(fork.tips) < 2:
         return None
-    best = winner(fork, view)
-    other = next(kind for kind in fork.tips if kind is not best)
+    (_, best), (behind, other) = ranking(fork, view, thresholds)[:2]
     first, second = view.states[fork.tips[best]], view.states[fork.tips[other]]
-    lines = []
-    for mine, theirs in zip(first.phases, second.phases, strict=True):
-        a, b = mine.cell["a"].value, theirs.cell["a"].value
-        lines.append(f"{mine.name} a = {a:.5f} against {b:.5f} angstrom")
-    close = second.quality.rwp <= first.quality.rwp * (1 + thresholds.rival_rwp)
+    cells = [
+        f"{mine.name} a = {mine.cell['a'].value:.5f} against {theirs.cell['a'].value:.5f} angstrom"
+        for mine, theirs in zip(first.phases, second.phases, strict=True)
+    ]
     text = (
-        f"{best.value} (Rwp {100 * first.quality.rwp:.2f} %) and {other.value} (Rwp {100 * second.quality.rwp:.2f} %)"
-        f" were both tried with the cell free; {best.value} was kept. Under the two models: {'; '.join(lines)}."
+        f"{_MODELS[best]} (Rwp {100 * first.quality.rwp:.2f} %) and {_MODELS[other]}"
+        f" (Rwp {100 * second.quality.rwp:.2f} %) were both tried with cell and profile free; {_MODELS[best]} was kept"
+        f" (difference of the information criterion {behind:.1f}). Under the two models: {'; '.join(cells)}."
     )
-    if close:
-        return (
-            "position_model_ambiguous",
-            text + " The data hardly tell them apart: take the difference as uncertainty.",
-        )
+    if behind < thresholds.rival_evidence:
+        text += " The data hardly tell them apart: take the difference as uncertainty."
+        return ("position_model_ambiguous", text)
     return ("position_model", text)

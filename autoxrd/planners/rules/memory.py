@@ -67,9 +67,12 @@ def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds
 
 
 def _grown(option: Option, attempt: AttemptView, state: str, view: GraphView, thresholds: Thresholds) -> bool:
+    """Return whether a refused release may be tried anew: the state has changed, it was not refused too often."""
     if attempt.parent == state:
         return False
-    before = view.states[attempt.parent].features
-    earlier = [before.get(f"release_gain.{s}") for s in option.selectors]
-    best = max((f.value or 0.0 for f in earlier if f is not None and f.available), default=0.0)
-    return max(option.gains, default=0.0) > thresholds.retry_growth * best
+    refused = [a for a in lessons(option, state, view) if set(a.action.parameters) >= set(option.selectors)]
+    if len(refused) >= thresholds.retries:
+        return False
+    feature = view.states[attempt.parent].features.get(f"release_gain.{option.selectors[0]}")
+    earlier = feature.value if feature is not None and feature.available and feature.value else 0.0
+    return option.gains[0] >= thresholds.retry_share * earlier

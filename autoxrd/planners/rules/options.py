@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from autoxrd.domain.state import Feature, FitState
+from autoxrd.domain.structure import AtomSite
 from autoxrd.planners.protocol import JobContext
 from autoxrd.planners.rules.catalogue import Rule, Thresholds
 
 __all__ = ["Option", "expected_drop", "options_of", "significant"]
 
 _PREFIX = "release_gain."
+_SAME_SITE = 1e-3
+"""Fractional coordinates closer than this are one site."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,24 @@ def _supported(selector: str, state: FitState, rule: Rule, thresholds: Threshold
     return share is None or share >= thresholds.phase_share
 
 
+def _shared(selector: str, context: JobContext) -> bool:
+    """Return whether an atom is the first of several species on one site (the engine ties the others to it)."""
+    parts = selector.split(".")
+    phase, label = parts[1], ".".join(parts[3:-1])
+    for structure in context.structures:
+        if structure.name == phase:
+            atoms = {a.label: a for a in structure.atoms}
+            here = atoms.get(label)
+            same = [a.label for a in structure.atoms if here and _distance_zero(a, here)]
+            return len(same) > 1 and same[0] == label
+    return False
+
+
+def _distance_zero(one: AtomSite, other: AtomSite) -> bool:
+    pairs = ((one.x, other.x), (one.y, other.y), (one.z, other.z))
+    return all(abs((a - b + 0.5) % 1.0 - 0.5) < _SAME_SITE for a, b in pairs)
+
+
 def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thresholds) -> list[Option]:
     """Return what a rule could release from a state, best first."""
     if rule.uncalibrated_only and context.instrument.profile_calibrated:
@@ -101,6 +122,7 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
         if selector not in state.released
         and _worth(feature, thresholds)
         and _supported(selector, state, rule, thresholds)
+        and (not rule.shared_sites or _shared(selector, context))
     }
     if not worth:
         return []

@@ -6,14 +6,14 @@ from autoxrd.domain.action import ActionKind
 from autoxrd.domain.instrument import Geometry
 from autoxrd.planners.protocol import Finish, GraphView, JobContext, Proposal
 from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, Thresholds
-from autoxrd.planners.rules.forks import RIVALS, Fork, find_fork, rival_note, winner
+from autoxrd.planners.rules.forks import Fork, find_fork, is_position_model, last_on_branch, ranking, rival_note
 from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.writing import joint_action, write_action
 
 __all__ = ["RulesPlanner"]
 
-_SCALE_GROUP, _POSITION_GROUP, _LATTICE_GROUP = 0, 1, 2
+_SCALE_GROUP, _POSITION_GROUP, _LAST_BRANCH_GROUP = 0, 1, 3
 
 
 class RulesPlanner:
@@ -27,62 +27,59 @@ class RulesPlanner:
         self._curriculum = curriculum
 
     def propose(self, view: GraphView, context: JobContext) -> Proposal | Finish:
-        """Return the next action: finish the open fork first, then the first group that has something to gain."""
-        fork = find_fork(view)
-        if fork is not None and context.instrument.geometry is Geometry.BRAGG_BRENTANO:
-            pending = self._pending_branch(fork, view, context)
-            if pending is not None:
-                return pending
-        tip = self._tip(fork, view)
+        """Return the next action: both branches of an open fork first, then whatever has most to gain."""
+        fork = find_fork(view) if context.instrument.geometry is Geometry.BRAGG_BRENTANO else None
+        tip = view.current
+        if fork is not None:
+            chosen = self._chosen_branch(view)
+            if chosen is None:
+                open_branch = self._open_branch(fork, view, context)
+                if open_branch is not None:
+                    return open_branch
+                chosen = fork.tips[ranking(fork, view, self._thresholds)[0][1]]
+            tip = last_on_branch(chosen, view)
         if self._joined(tip, view):
             return self._finish(tip, fork, view)
-        option = self._first_option(tip, view, context)
+        option = self._first_option(tip, view, context, self._groups)
         if option is not None:
             return Proposal(write_action(option, view.states[tip], tip, self._thresholds))
         return self._close(tip, fork, view)
 
-    def _pending_branch(self, fork: Fork, view: GraphView, context: JobContext) -> Proposal | None:
-        """Propose what the fork still lacks: a lattice step on a branch, or the rival itself."""
-        for kind in RIVALS:
-            if kind in fork.branches and kind not in fork.ended:
-                tip = fork.tips[kind]
-                option = self._best(tip, view, context, _LATTICE_GROUP)
-                if option is not None:
-                    return Proposal(write_action(option, view.states[tip], tip, self._thresholds))
-        if self._has_moved_on(fork, view):
-            return None
+    @property
+    def _groups(self) -> tuple[int, ...]:
+        return tuple(sorted({rule.group for rule in self._curriculum}))
+
+    def _chosen_branch(self, view: GraphView) -> str | None:
+        """Return where the first step beyond the fork's groups was tried: that branch had been chosen."""
+        early = {r.kind for r in self._curriculum if r.group <= _LAST_BRANCH_GROUP}
+        return next((a.parent for a in view.attempts if a.action.kind not in early), None)
+
+    def _open_branch(self, fork: Fork, view: GraphView, context: JobContext) -> Proposal | None:
+        """Carry each branch through position, cell and profile; then start the rival."""
+        early = tuple(g for g in self._groups if _POSITION_GROUP < g <= _LAST_BRANCH_GROUP)
+        for tip in fork.tips.values():
+            option = self._first_option(tip, view, context, early)
+            if option is not None:
+                return Proposal(write_action(option, view.states[tip], tip, self._thresholds))
         option = self._best(fork.state, view, context, _POSITION_GROUP)
-        return (
-            None
-            if option is None
-            else Proposal(write_action(option, view.states[fork.state], fork.state, self._thresholds))
-        )
-
-    def _has_moved_on(self, fork: Fork, view: GraphView) -> bool:
-        """A branch that went beyond its lattice step has been chosen: the fork is closed."""
-        steps = [step for tip in fork.tips.values() for step in view.children(tip)]
-        return any(step.action.kind is not ActionKind.LATTICE for step in steps)
-
-    def _tip(self, fork: Fork | None, view: GraphView) -> str:
-        """Return the state to go on from: the current one, or the winning branch's when it has just been decided."""
-        current = view.current
-        if fork is None or current not in fork.tips.values():
-            return current
-        return fork.tips[winner(fork, view)]
+        tried = {is_position_model(a) for a in view.children(fork.state)}
+        if option is None or set(option.selectors) & tried:
+            return None
+        return Proposal(write_action(option, view.states[fork.state], fork.state, self._thresholds))
 
     def _joined(self, tip: str, view: GraphView) -> bool:
         path = view.path(tip)
         return bool(path) and path[-1].action.kind is ActionKind.JOINT
 
-    def _first_option(self, tip: str, view: GraphView, context: JobContext) -> Option | None:
-        for group in sorted({rule.group for rule in self._curriculum}):
+    def _first_option(self, tip: str, view: GraphView, context: JobContext, groups: tuple[int, ...]) -> Option | None:
+        for group in groups:
             option = self._best(tip, view, context, group)
             if option is not None:
                 return option
         return None
 
     def _best(self, state: str, view: GraphView, context: JobContext, group: int) -> Option | None:
-        """Return the option of a group with the largest expected drop that is not ruled out by a lesson."""
+        """Return the option of a group with the largest expected drop that no lesson rules out."""
         if group == _SCALE_GROUP and any(a.accepted and a.action.kind is ActionKind.SCALE for a in view.path(state)):
             return None
         found: list[Option] = []
@@ -96,8 +93,8 @@ class RulesPlanner:
     def _excluded(self, option: Option, state: str, view: GraphView) -> bool:
         """Zero and displacement are rivals; an occupancy and the displacement parameter of its atom are too."""
         released = view.states[state].released
-        if option.rule.kind in RIVALS and option.rule.group == _POSITION_GROUP:
-            return any(s in ("instrument.zero", "sample.displacement") for s in released)
+        if option.rule.group == _POSITION_GROUP:
+            return any(name in ("instrument.zero", "sample.displacement") for name in released)
         partners = {"occupancy": "uiso", "uiso": "occupancy"}
         for selector in option.selectors:
             base, _, quantity = selector.rpartition(".")

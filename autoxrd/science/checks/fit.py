@@ -36,13 +36,12 @@ def check_fit(result: FitArrays, limits: Limits) -> list[Violation]:
 
 
 def _bound(parameter: ParameterValue, limits: Limits) -> list[Violation]:
+    """A wide box says nothing of how near its edge a value is: the edge's own size and the esd are the measure."""
     for edge, label in ((parameter.lower, "lower"), (parameter.upper, "upper")):
         if edge is None or not finite(edge):
             continue
-        span = 1.0
-        if finite(parameter.lower) and finite(parameter.upper):
-            span = (parameter.upper or 0.0) - (parameter.lower or 0.0)
-        if abs(parameter.value - edge) <= limits.bound_relative * max(abs(span), abs(edge)):
+        esd = (parameter.esd or 0.0) if finite(parameter.esd) else 0.0
+        if abs(parameter.value - edge) <= max(limits.bound_relative * abs(edge), limits.bound_esds * esd):
             text = f"{parameter.name} = {parameter.value:.6g} lies at its {label} bound {edge:.6g}."
             return [violation("at_bound", parameter.name, text, value=parameter.value, limit=edge)]
     return []
