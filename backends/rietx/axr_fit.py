@@ -2,62 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
-import re
-import threading
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import rietx as rx
-from axr_bounds import Limits, column_bounds, follow
+from axr_bounds import Limits, column_bounds
 from axr_edits import apply_edits
 from axr_gains import release_gains
 from axr_lebail import converge_intensities
 from axr_model import catalog_of, open_refinement
-from axr_names import Catalog, Mapped, map_path
-from axr_private import WINDOW_AREA, Answer, answer_covariance, extract_intensities
+from axr_names import Catalog, Mapped
+from axr_private import Answer
 from axr_report import evaluate, parameter_rows, phase_rows, reflection_arrays
+from axr_solve import Outcome, refine
 from axr_state import State
 from axr_wire import Refused
 from rietx.optimize.statistics import compute_statistics
+from rietx.refine import mode_fixed_path
 
 __all__ = ["execute"]
 
-FTOL = 1e-7
-"""Relative fall of the sum of squares at which a pass ends: 0.03 esd of a single parameter at 10 000 points."""
-SHIFT_CONVERGED = 0.1
-"""Largest shift over esd of a converged fit (McCusker et al. 1999, doi:10.1107/S0021889898009856, section 7)."""
-PASSES = 3
-"""A pass freezes peak windows where it starts; a fit that still moves is taken up again this often at most."""
-COARSE_AREA, COARSE_FTOL = 0.02, 1e-6
-"""The way towards the minimum is made with narrow windows, at a tenth of the cost; the answer never is."""
-_LINEAR = re.compile(r"phases\.\d+\.scale|instrument\.background\.c\d+")
-"""Columns that the pattern depends on linearly: they need no way towards the minimum."""
-LEBAIL_CYCLES = 10
+MOST_ALIKE = 4
 AXIAL_SEED = 0.01
 """Start of S/L = H/L when released from zero: at zero the asymmetry has no gradient."""
-_KEPT_LEVELS = ("warning", "error")
-_KEPT_CODES = ("SPECIES_FALLBACK_NEUTRAL", "ORIGIN_FIXED_ON_POLAR_AXIS", "FROZEN_COMPILE_STALE", "OCCUPANCY_ABOVE_ONE")
-
-
-@dataclass
-class Outcome:
-    """How the least squares of one command ended."""
-
-    converged: bool = True
-    cycles: int = 0
-    status: str = "evaluated"
-    shift: float | None = None
-    inflation: float | None = None
-    usable: bool | None = None
-    dropped: list[str] = field(default_factory=list)
-    notices: list[tuple[str, str]] = field(default_factory=list)
-    answer: Answer | None = None
+SAME = 1e-9
+"""A value this close to a limit, relative to it, is on it."""
 
 
 def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any], dict[str, np.ndarray]]:
@@ -82,9 +53,11 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
     outcome = Outcome()
     _note_unmatched(catalog, command["released"], outcome)
     if state.mode == "lebail":
+        # intensities stand for structure and scale: what only those could move is not released
+        columns = [path for path in columns if not mode_fixed_path(path, "lebail")]
         state = converge_intensities(state)
     if columns and command["cycles"] > 0:
-        state, outcome = _refine(state, columns, bounds, catalog, command, outcome)
+        state = refine(state, columns, bounds, catalog, command, outcome)
     return _report(state, command, catalog, columns, bounds, outcome)
 
 
@@ -101,118 +74,11 @@ def _note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> 
     for pattern in released:
         names = catalog.match(pattern)
         if not names:
-            outcome.dropped.append(pattern)
+            outcome.unmatched.append(pattern)
             outcome.notices.append(("selector_unmatched", f"The model has no parameter {pattern}."))
         elif "*" not in pattern and not any(catalog.selectors[name] for name in names):
             text = f"Nothing of {pattern} can move: symmetry or a constraint fixes it."
             outcome.notices.append(("selector_fixed", text))
-
-
-def _refine(
-    state: State, columns: list[str], bounds: Limits, catalog: Catalog, command: dict[str, Any], outcome: Outcome
-) -> tuple[State, Outcome]:
-    """Run passes until the shifts are small, the cycles are used up or PASSES is reached."""
-    budget = command["cycles"]
-    if not all(_LINEAR.fullmatch(path) for path in columns):
-        state, bounds, _, result = _pass(state, columns, bounds, command, budget, coarse=True)
-        budget -= result.stages[-1].n_iterations
-        outcome.cycles += result.stages[-1].n_iterations
-    for _ in range(PASSES):
-        state, bounds, ref, result = _pass(state, columns, bounds, command, budget, coarse=False)
-        budget -= result.stages[-1].n_iterations
-        outcome.cycles += result.stages[-1].n_iterations
-        _take(result, ref, columns, catalog, outcome)
-        if outcome.converged or budget <= 0 or result.status == "diverged":
-            break
-    return replace(state, last=_record(result, ref, command)), outcome
-
-
-def _pass(
-    state: State, columns: list[str], bounds: Limits, command: dict[str, Any], budget: int, *, coarse: bool
-) -> tuple[State, Limits, Any, Any]:
-    """Run one least-squares pass; return where it ended, the limits as seen from there, and rietx's objects."""
-    ref = open_refinement(state)
-    ref.extra_bounds = bounds
-    stage = rx.Stage(
-        "step", [], max_iter=max(budget, 1), ftol=COARSE_FTOL if coarse else FTOL, lebail_cycles=LEBAIL_CYCLES
-    )
-    with _guarded(command["soft_seconds"]) as token:
-        ref.set_vary(columns, True)
-        result = ref.run_stage(
-            state.pattern(),
-            stage,
-            mode=state.mode,
-            two_theta_limits=state.limits,
-            cancel=token,
-            telemetry=False,
-            window_area_tol=COARSE_AREA if coarse else WINDOW_AREA,
-        )
-    moved = state.with_models(ref.structure, ref.instrument)
-    if state.mode == "lebail":
-        moved = replace(moved, reflections=extract_intensities(ref._model))
-    return moved, follow(bounds, state, moved), ref, result
-
-
-@contextlib.contextmanager
-def _guarded(soft_seconds: float) -> Iterator[Any]:
-    """Give a token that stops the fit after a while, and turn what rietx raises into refusals."""
-    token = rx.CancelToken()
-    timer = threading.Timer(soft_seconds, token.cancel)
-    timer.daemon = True
-    timer.start()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield token
-    except rx.RefinementCancelled as error:
-        raise Refused("timeout", "soft_limit", f"The fit did not end within {soft_seconds:g} s.") from error
-    except (ValueError, ArithmeticError, np.linalg.LinAlgError, KeyError) as error:
-        raise Refused("diverged", "fit_failed", f"The least squares cannot go on: {str(error)[:400]}") from error
-    finally:
-        timer.cancel()
-
-
-def _take(result: Any, ref: Any, columns: list[str], catalog: Catalog, outcome: Outcome) -> None:
-    """Read a pass's outcome, and close what rietx accepts in silence."""
-    answer = answer_covariance(ref)
-    stage = result.stages[-1]
-    free = list(answer.table.free_paths)
-    lost = [path for path in columns if path not in free]
-    if answer.stderr is not None:
-        lost += [path for path, esd in zip(free, answer.stderr, strict=True) if not math.isfinite(esd)]
-    lost += [path for path in (*stage.held, *(stage.cell_reset or []), *(stage.collapsed or [])) if path in columns]
-    names = [catalog.representatives[path].name for path in dict.fromkeys(lost) if path in catalog.representatives]
-    outcome.dropped = list(dict.fromkeys([*(name for name in outcome.dropped), *names]))
-    outcome.answer, outcome.status, outcome.usable = answer, result.status, result.usable
-    outcome.shift, outcome.inflation = result.statistics.max_shift_over_esd, result.statistics.esd_inflation
-    outcome.converged = result.status == "converged" and (outcome.shift is None or outcome.shift <= SHIFT_CONVERGED)
-    found = [
-        (item.code.lower(), _translated(item, ref))
-        for item in result.diagnostics
-        if item.level in _KEPT_LEVELS or item.code in _KEPT_CODES
-    ]
-    outcome.notices = list(dict.fromkeys([*outcome.notices, *found]))
-
-
-def _translated(item: Any, ref: Any) -> str:
-    """Return a finding's text with the paths it names in our words."""
-    where = []
-    for path in item.where[:6]:
-        mapped = map_path(path, ref.structure)
-        where.append(path if mapped is None else mapped.name)
-    return str(item.message)[:500] + (f" ({', '.join(where)})" if where else "")
-
-
-def _record(result: Any, ref: Any, command: dict[str, Any]) -> dict[str, Any]:
-    """Return what an export needs of the fit: the result without its curves, and the esds."""
-    curves = {"two_theta", "y_obs", "y_calc", "y_background", "sigma", "ticks", "tick_hkl", "provenance"}
-    esds = answer_covariance(ref).esds()
-    return {
-        "result": json.loads(result.model_dump_json(exclude=curves)),
-        "released": list(command["released"]),
-        "provenance": {"version": rx.__version__},
-        "esds": {path: esds[path] for path in sorted(esds)},
-    }
 
 
 def _report(
@@ -222,7 +88,7 @@ def _report(
     model = seen.model
     answer = outcome.answer
     representatives = [catalog.representatives[path] for path in columns if path in catalog.representatives]
-    names, covariance = _covariance(representatives, columns, answer, outcome.dropped)
+    names, covariance = _covariance(representatives, answer, outcome.dropped)
     esds = answer.esds() if answer is not None else {}
     parameters = parameter_rows(state, {mapped.name for mapped in representatives}, esds, bounds)
     phases, derived = phase_rows(state, seen, answer)
@@ -243,10 +109,13 @@ def _report(
             "cycles": outcome.cycles,
             "max_shift_over_esd": outcome.shift,
             "status": outcome.status,
-            "dropped": outcome.dropped,
+            "dropped": [*outcome.unmatched, *outcome.dropped],
         },
         "engine_r": _figures(statistics, outcome),
-        "notices": [list(item) for item in (*state.notices, *outcome.notices, *notes)],
+        "notices": [
+            list(item)
+            for item in _short([*state.notices, *outcome.notices, *outcome.findings, *_exceeded(parameters), *notes])
+        ],
         "gains": gains,
         "gain_counts": counts,
         "selectors": _freed(catalog, command["released"]),
@@ -267,8 +136,32 @@ def _report(
     return state, meta, arrays
 
 
+def _short(notices: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the notices without repeats, at most MOST_ALIKE of one code."""
+    kept: list[tuple[str, str]] = []
+    number: dict[str, int] = {}
+    for code, text in dict.fromkeys(notices):
+        number[code] = number.get(code, 0) + 1
+        if number[code] <= MOST_ALIKE:
+            kept.append((code, text))
+    more = [(code, f"{count - MOST_ALIKE} more of these.") for code, count in number.items() if count > MOST_ALIKE]
+    return kept + more
+
+
+def _exceeded(parameters: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return a notice for each released parameter that ended outside its limits, which must not happen."""
+    found = []
+    for row in parameters:
+        low, high, value = row["lower"], row["upper"], row["value"]
+        below = low is not None and value < low - SAME * max(abs(low), 1.0)
+        above = high is not None and value > high + SAME * max(abs(high), 1.0)
+        if row["released"] and (below or above):
+            found.append(("bound_exceeded", f"{row['name']} = {value:.6g} is outside its limits ({low}, {high})."))
+    return found
+
+
 def _covariance(
-    representatives: list[Mapped], columns: list[str], answer: Answer | None, dropped: list[str]
+    representatives: list[Mapped], answer: Answer | None, dropped: list[str]
 ) -> tuple[list[str], np.ndarray]:
     """Return names and covariance of what was really determined, in our units."""
     if answer is None or answer.stderr is None:

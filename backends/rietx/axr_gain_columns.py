@@ -5,9 +5,9 @@ from __future__ import annotations
 import gemmi
 import numpy as np
 import rietx as rx
-from axr_private import compiled, table_of
-from axr_seeds import chebyshev_design
+from axr_private import COARSE_AREA, compiled, table_of
 from axr_state import State
+from rietx.background.models import chebyshev_design_matrix
 
 __all__ = ["AXES", "axial_column", "background_columns", "texture_columns"]
 
@@ -43,7 +43,7 @@ def axial_column(state: State) -> tuple[np.ndarray, int]:
 def background_columns(model: object, terms: int) -> tuple[np.ndarray, int]:
     """Return the next Chebyshev terms of the background, shape (n, terms)."""
     x, have = model.tt, len(model.bkg_paths)  # type: ignore[attr-defined]
-    return chebyshev_design(x, have + terms, float(x[0]), float(x[-1]))[have:].T, 0
+    return chebyshev_design_matrix(x, have + terms, float(x[0]), float(x[-1]))[have:].T, 0
 
 
 def texture_columns(state: State) -> dict[str, tuple[np.ndarray, int]]:
@@ -66,7 +66,9 @@ def _march(state: State, index: int, axis: tuple[int, int, int]) -> np.ndarray:
     phase = state.structure.phases[index].model_copy(deep=True)
     phase.preferred_orientation = rx.PreferredOrientation(axis=axis)
     structure = rx.Structure(phases=[phase])
-    model = compiled(structure, state.instrument, state.pattern(), mode="rietveld", limits=state.limits)
+    model = compiled(
+        structure, state.instrument, state.pattern(), mode="rietveld", limits=state.limits, area=COARSE_AREA
+    )
     table = table_of(structure, state.instrument)
     values = table.decode(table.x0())
     before = model.phase_component(0, values)
@@ -75,6 +77,6 @@ def _march(state: State, index: int, axis: tuple[int, int, int]) -> np.ndarray:
 
 
 def _pattern(structure: object, instrument: object, state: State) -> np.ndarray:
-    model = compiled(structure, instrument, state.pattern(), mode="rietveld", limits=state.limits)
+    model = compiled(structure, instrument, state.pattern(), mode="rietveld", limits=state.limits, area=COARSE_AREA)
     table = table_of(structure, instrument)
     return np.asarray(model.evaluate(table.decode(table.x0())))

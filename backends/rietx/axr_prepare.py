@@ -9,9 +9,10 @@ import numpy as np
 import rietx as rx
 from axr_build import build_instrument, build_phase, shared_sites
 from axr_private import compiled, restored
-from axr_seeds import background_model, chebyshev_design, peak_width, seed_background, seed_scales
+from axr_seeds import background_model, peak_width, seed_background, seed_scales
 from axr_state import State
 from axr_wire import Refused
+from rietx.background.models import chebyshev_design_matrix
 
 __all__ = ["prepare"]
 
@@ -116,7 +117,7 @@ def _seeded(
     if not 1 <= terms <= 36:
         raise Refused("input", "setting_invalid", "background_terms must be between 1 and 36.")
     coefficients = seed_background(x, y, sigma, terms)
-    curve = chebyshev_design(x, terms, float(x[0]), float(x[-1])).T @ coefficients
+    curve = chebyshev_design_matrix(x, terms, float(x[0]), float(x[-1])).T @ coefficients
     instrument = state.instrument.model_copy(deep=True)
     instrument.background = background_model(coefficients)
     width = peak_width(x, y, sigma, curve)

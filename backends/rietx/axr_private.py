@@ -28,6 +28,7 @@ from rietx.refine import _extract_reflections, _restore_lebail
 from rietx.schemas.history import RefinementState, ReflectionState
 
 __all__ = [
+    "COARSE_AREA",
     "WINDOW_AREA",
     "Answer",
     "BoundedRefinement",
@@ -46,6 +47,10 @@ __all__ = [
 WINDOW_AREA = 0.005
 """Share of each peak's area that its window may leave out; GSAS-II uses the same (Lorentzian: 64 widths each side).
 rietx's own 0.001 costs four times the time and moves no parameter by more than a few hundredths of its esd."""
+
+
+COARSE_AREA = 0.02
+"""The same where only a direction is wanted: rietx's setting for the stages before the last."""
 
 
 class BoundedRefinement(rx.Refinement):
@@ -108,11 +113,12 @@ def compiled(
     mode: str,
     limits: tuple[float, float] | None,
     moving: set[str] | None = None,
+    area: float = WINDOW_AREA,
 ) -> Any:
     """Return the forward model at the models' values.
 
     ``moving`` None makes no claim about what may move, so that what comes out is a function of the
-    values alone and not of which parameters happen to be free.
+    values alone and not of which parameters happen to be free. ``area`` is what windows leave out.
     """
     return compile_model(
         structure,
@@ -121,7 +127,7 @@ def compiled(
         mode=mode,
         two_theta_limits=limits,
         moving_paths=moving,
-        window_area_tol=WINDOW_AREA,
+        window_area_tol=area,
     )
 
 

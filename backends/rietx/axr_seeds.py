@@ -12,10 +12,11 @@ import numpy as np
 import rietx as rx
 from axr_private import compiled, table_of
 from axr_state import State
+from rietx.background.models import chebyshev_design_matrix
 from scipy.optimize import nnls
 from scipy.signal import find_peaks, peak_widths
 
-__all__ = ["background_model", "chebyshev_design", "fit_chebyshev", "peak_width", "seed_background", "seed_scales"]
+__all__ = ["background_model", "fit_chebyshev", "peak_width", "seed_background", "seed_scales"]
 
 CLIP_ROUNDS = 40
 CLIP_SIGMA = 1.5
@@ -28,16 +29,11 @@ BIN_WIDTHS = 8.0
 that a wrong zero point does not drive them to nothing."""
 
 
-def chebyshev_design(x: np.ndarray, terms: int, lower: float, upper: float) -> np.ndarray:
-    """Return the shifted Chebyshev polynomials T_0..T_(terms-1) of rietx's background, shape (terms, n)."""
-    t = 2.0 * (x - lower) / (upper - lower) - 1.0
-    return np.array(np.polynomial.chebyshev.chebvander(t, terms - 1).T, dtype=np.float64)
-
-
 def fit_chebyshev(x: np.ndarray, curve: np.ndarray, terms: int) -> np.ndarray:
     """Return the coefficients, shape (terms,), that follow a curve on its own range in least squares."""
-    design = chebyshev_design(x, terms, float(x[0]), float(x[-1]))
-    return np.linalg.lstsq(design.T, curve, rcond=None)[0]
+    design = chebyshev_design_matrix(x, terms, float(x[0]), float(x[-1]))
+    coefficients: np.ndarray = np.linalg.lstsq(design.T, curve, rcond=None)[0]
+    return coefficients
 
 
 def seed_background(x: np.ndarray, y: np.ndarray, sigma: np.ndarray, terms: int) -> np.ndarray:
@@ -46,7 +42,7 @@ def seed_background(x: np.ndarray, y: np.ndarray, sigma: np.ndarray, terms: int)
     Points above the curve are clipped to it and the curve is fitted again, until peaks no longer
     pull (the iteration of Sonneveld & Visser 1975, doi:10.1107/S0021889875009417, with a polynomial).
     """
-    design = chebyshev_design(x, terms, float(x[0]), float(x[-1])).T
+    design = chebyshev_design_matrix(x, terms, float(x[0]), float(x[-1])).T
     weight = 1.0 / sigma
     clipped = y.copy()
     coefficients: np.ndarray = np.zeros(terms)
