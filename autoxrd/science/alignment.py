@@ -1,30 +1,51 @@
-"""Is the model so far off that derivatives cannot tell? Then find the shift globally and move the model first.
+"""Is the model too far off for derivatives? Then move it onto the data first, and measure the rest there.
 
-A shift of several FWHM leaves no residual that a derivative could be projected on. Each law (zero, displacement,
-isotropic cell) becomes a uniform translation on an axis of its own (2theta, the integral of 1/cos theta, ln sin theta),
-where one cross-correlation tries all amplitudes. After that, fitted laws move the model until the rest is small.
+A shift of several FWHM leaves no residual that a derivative could be projected on: it is found by a global search
+(``coarse``). Smaller shifts, cell strains and a width error that is smooth in tan(theta) are fitted from the peaks and
+applied, until what is left is small. What was applied is part of what is measured.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.science.causes import find_causes
-from autoxrd.science.frame import Frame, moved_frame
+from autoxrd.science.coarse import CoarseShift, coarse_shifts
+from autoxrd.science.frame import Frame, explained_share, moved_frame
 from autoxrd.science.inputs import FitArrays, MeasureContext
-from autoxrd.science.laws import CELL, DISPLACEMENT, ZERO, LawFit, LawProblem, Shift, displacement_law, law_problem
-from autoxrd.science.noise import moving_mean
+from autoxrd.science.laws import (
+    CELL,
+    DISPLACEMENT,
+    ZERO,
+    LawFit,
+    LawProblem,
+    Shift,
+    Strains,
+    displacement_law,
+    law_problem,
+    strains_of,
+)
 from autoxrd.science.reflections import PeakMeasures, measure_peaks
 from autoxrd.science.settings import PositionSettings
+from autoxrd.science.trend import Trend, robust_line
 
-__all__ = ["Alignment", "align", "shift_of"]
+__all__ = ["Adjustment", "Alignment", "align", "shift_of", "width_trend"]
 
-_MAX_GRID = 1 << 16
-_POINTS_PER_FWHM = 3.0
-_BASELINE_FWHM = 30.0
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """What the model is given before it is measured: a shift, and ln(width) linear in tan(theta)."""
+
+    shift: Shift = field(default_factory=Shift)
+    width: tuple[float, float] = (0.0, 0.0)
+
+    def width_factor(self, two_theta: FloatArray) -> FloatArray:
+        """Return the factor on the FWHM at positions in degrees 2theta, held within a factor 4."""
+        tangent = np.tan(np.deg2rad(np.clip(two_theta, 1e-3, 179.0)) / 2.0)
+        return np.asarray(np.exp(np.clip(self.width[0] + self.width[1] * tangent, -1.4, 1.4)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,61 +53,57 @@ class Alignment:
     """The model after it was moved onto the data.
 
     Args:
-        frame: with the model moved.
-        measures: peaks as measured on it; offsets are total.
-        shift: what it was moved by.
+        frame: with the model adjusted.
+        measures: peaks as measured on it; offsets and widths are total.
+        strains: cell changes of the phases.
+        adjustment: what it was given.
         coarse: the global shift where one was needed, else None.
-        coarse_esd: uncertainty of its amplitude, degrees.
     """
 
     frame: Frame
     measures: PeakMeasures
-    shift: Shift
-    coarse: Shift | None = None
-    coarse_esd: float = 0.0
+    strains: Strains
+    adjustment: Adjustment
+    coarse: CoarseShift | None = None
 
 
-def explained(frame: Frame) -> float:
-    """Return the share of the weighted net pattern that the best multiple of the calculated one explains."""
-    w, n, c = frame.weight, frame.net_obs, frame.net_calc
-    cross = float(np.dot(w * n, c))
-    bottom = float(np.dot(w * c, c)) * float(np.dot(w * n, n))
-    return cross * abs(cross) / bottom if bottom > 0 else 0.0
-
-
-def moved(frame: Frame, result: FitArrays, shift: Shift) -> Frame:
-    """Return ``frame`` (as calculated) with every phase moved by ``shift``."""
+def adjusted(frame: Frame, result: FitArrays, strains: Strains, adjustment: Adjustment) -> Frame:
+    """Return ``frame`` (as calculated) with the model adjusted."""
+    shift = adjustment.shift
     net = np.zeros_like(frame.x)
     rest = frame.net_calc.copy()
     for index, pattern in enumerate(result.phase_patterns):
         rest -= pattern
         # what was calculated at s is seen at s + shift(s)
         net += np.interp(frame.x, frame.x + shift.at(frame.x, index), pattern)
-    line_shift = shift.at(frame.lines.position, frame.lines.phase)
-    return moved_frame(frame, net_calc=net + rest, line_shift=line_shift, n_phases=len(result.phases))
+    position = frame.lines.position
+    smooth = shift.at(position, frame.lines.phase)
+    extra = np.zeros_like(position)
+    for rows, amplitudes in zip(strains.reflection, shift.strain, strict=False):
+        if any(amplitudes):
+            relative = (np.asarray(amplitudes) @ rows[1:])[frame.lines.reflection]
+            extra += relative * np.tan(np.deg2rad(np.clip(position, 1e-3, 179.0)) / 2.0)
+    factor = adjustment.width_factor(position)
+    return moved_frame(frame, net + rest, smooth=smooth, extra=extra, factor=factor, n_phases=len(result.phases))
 
 
 def align(result: FitArrays, context: MeasureContext, frame: Frame, gof: float) -> Alignment:
-    """Move the model onto the data as far as the position laws can, and measure the peaks there."""
-    measures = measure_peaks(frame)
-    current = Alignment(frame, measures, Shift())
+    """Move the model onto the data as far as the laws can, and measure the peaks there."""
+    strains = strains_of(result, frame)
+    current = Alignment(frame, measure_peaks(frame), strains, Adjustment())
     if not frame.angular or frame.lines.position.size == 0:
         return current
     settings = context.settings.positions
     if gof > settings.coarse_gof:
         current = _coarse(result, context, frame, current)
     for _ in range(settings.rebase_cycles):
-        problem = law_problem(current.measures, context, len(result.phases))
-        if problem is None:
+        wanted = _wanted(current, context)
+        if wanted is None:
             break
-        fit = find_causes(problem, settings).fit
-        shift = shift_of(fit, context, len(result.phases))
-        if not _worth_moving(current, problem, fit, shift, settings):
+        candidate = adjusted(frame, result, strains, wanted)
+        if explained_share(candidate) <= explained_share(current.frame):
             break
-        candidate = moved(frame, result, shift)
-        if explained(candidate) <= explained(current.frame):
-            break
-        current = replace(current, frame=candidate, measures=measure_peaks(candidate), shift=shift)
+        current = replace(current, frame=candidate, measures=measure_peaks(candidate), adjustment=wanted)
     return current
 
 
@@ -97,92 +114,78 @@ def shift_of(fit: LawFit, context: MeasureContext, n_phases: int) -> Shift:
         got = fit.get(name)
         return 0.0 if got is None else got[0]
 
-    fitted = [value(CELL) + value(f"{CELL}.{i}") for i in range(n_phases)]
-    return Shift(value(ZERO), value(DISPLACEMENT), tuple(fitted), displacement_law(context))
+    isotropic = [value(CELL) + value(f"{CELL}.{i}") for i in range(n_phases)]
+    strain = []
+    for index in range(n_phases):
+        extra = [name for name in fit.names if name.startswith(f"{CELL}.{index}.")]
+        strain.append(tuple(value(name) for name in extra))
+    return Shift(value(ZERO), value(DISPLACEMENT), tuple(isotropic), displacement_law(context), tuple(strain))
 
 
-def _worth_moving(
-    current: Alignment, problem: LawProblem, fit: LawFit, shift: Shift, settings: PositionSettings
-) -> bool:
-    improvement = max(problem.chi2_null - fit.chi2, 0.0) / problem.scale
-    if improvement < settings.rebase_significance**2:
+def width_trend(measures: PeakMeasures) -> Trend | None:
+    """Return the robust line of ln(observed / calculated width) against tan(theta); None for too few peaks."""
+    used = measures.shaped & (measures.width > -0.9)
+    tangent = np.tan(np.deg2rad(np.clip(measures.position[used], 1e-3, 179.0)) / 2.0)
+    factor = 1.0 + measures.width[used]
+    return robust_line(tangent, np.log(factor), measures.width_esd[used] / factor)
+
+
+def _wanted(current: Alignment, context: MeasureContext) -> Adjustment | None:
+    """Return a better adjustment, None where the present one is good enough."""
+    settings = context.settings.positions
+    wanted, changed = current.adjustment, False
+    problem = law_problem(current.measures, context, current.strains)
+    if problem is not None:
+        fit = find_causes(problem, settings).fit
+        shift = shift_of(fit, context, len(current.strains.peak))
+        if _shift_matters(current, problem, fit, settings):
+            wanted, changed = replace(wanted, shift=shift), True
+    trend = width_trend(current.measures)
+    if trend is not None and _width_matters(current, trend, settings):
+        wanted, changed = replace(wanted, width=(trend.intercept, trend.slope)), True
+    return wanted if changed else None
+
+
+def _shift_matters(current: Alignment, problem: LawProblem, fit: LawFit, settings: PositionSettings) -> bool:
+    if (problem.chi2_null - fit.chi2) / problem.scale < settings.rebase_significance**2:
         return False
-    measures, used = current.measures, problem.used
-    wanted = shift.at(measures.position[used], measures.phase[used])
-    present = current.shift.at(measures.position[used], measures.phase[used])
-    difference = (wanted - present) / measures.fwhm[used]
-    return bool(np.sqrt(np.mean(np.square(difference))) > settings.rebase_fwhm)
+    used = problem.used
+    at = [problem.names.index(name) for name in fit.names]
+    left = problem.columns[:, at] @ fit.coefficient - current.measures.base_offset[used]
+    relative = left / current.measures.fwhm[used]
+    return bool(np.sqrt(np.mean(np.square(relative))) > settings.rebase_fwhm)
+
+
+def _width_matters(current: Alignment, trend: Trend, settings: PositionSettings) -> bool:
+    if trend.chi2_gain < settings.rebase_significance**2:
+        return False
+    at = current.measures.position[current.measures.shaped]
+    wanted = Adjustment(width=(trend.intercept, trend.slope)).width_factor(at)
+    present = current.adjustment.width_factor(at)
+    return bool(np.sqrt(np.mean(np.square(np.log(wanted / present)))) > settings.rewiden)
 
 
 def _coarse(result: FitArrays, context: MeasureContext, frame: Frame, start: Alignment) -> Alignment:
-    """Try the three laws over their whole range; keep the best where it explains clearly more."""
+    """Try each law over its whole range; keep the best where it explains clearly more."""
     settings = context.settings.positions
-    base = explained(frame)
-    best, best_share, esd = None, base, 0.0
-    for law in (ZERO, DISPLACEMENT, CELL):
-        if law == DISPLACEMENT and displacement_law(context) != "cos":
-            continue
-        amplitude, width = _correlate(frame, law, settings.coarse_zero_deg, settings.coarse_cell_relative)
-        if abs(amplitude) < settings.coarse_min_fwhm * width:
-            continue
-        shift = _single(law, amplitude, len(result.phases), displacement_law(context))
-        candidate = moved(frame, result, shift)
-        share = explained(candidate)
+    base = explained_share(frame)
+    best, best_share = None, base
+    for found in coarse_shifts(frame, displacement_law(context), settings):
+        adjustment = Adjustment(_single(found, len(result.phases), displacement_law(context)))
+        candidate = adjusted(frame, result, start.strains, adjustment)
+        share = explained_share(candidate)
         if share > best_share:
-            best, best_share, esd = (shift, candidate), share, 0.1 * width
-    enough = best_share > max(settings.coarse_min_explained, base + settings.coarse_gain * max(1.0 - base, 0.0))
-    if best is None or not enough:
+            best, best_share = (found, adjustment, candidate), share
+    enough = max(settings.coarse_min_explained, base + settings.coarse_gain * (1.0 - max(base, 0.0)))
+    if best is None or best_share <= enough:
         return start
-    shift, candidate = best
-    return Alignment(candidate, measure_peaks(candidate), shift, coarse=shift, coarse_esd=esd)
+    found, adjustment, candidate = best
+    return Alignment(candidate, measure_peaks(candidate), start.strains, adjustment, coarse=found)
 
 
-def _single(law: str, amplitude: float, n_phases: int, displacement: str) -> Shift:
-    if law == ZERO:
-        return Shift(zero=amplitude)
-    if law == DISPLACEMENT:
-        return Shift(displacement=amplitude, law=displacement)
-    return Shift(cell=(amplitude,) * n_phases)
-
-
-def _stretched(x: FloatArray, law: str) -> tuple[FloatArray, FloatArray]:
-    """Return the axis on which a law is a translation (degrees of amplitude), and d(2theta)/d(axis)."""
-    theta = np.deg2rad(np.clip(x, 0.2, 178.0)) / 2.0
-    if law == ZERO:
-        return x, np.ones_like(x)
-    if law == DISPLACEMENT:
-        return np.rad2deg(2.0 * np.arctanh(np.sin(theta))), np.cos(theta)
-    return np.rad2deg(2.0 * np.log(np.sin(theta))), np.tan(theta)
-
-
-def _correlate(frame: Frame, law: str, reach_deg: float, reach_cell: float) -> tuple[float, float]:
-    """Return the amplitude with the largest weighted correlation, and the median FWHM on that axis; degrees."""
-    axis, slope = _stretched(frame.x, law)
-    line_slope = _stretched(frame.lines.position, law)[1]
-    widths = frame.lines.fwhm / np.maximum(line_slope, 1e-6)
-    width = float(np.median(widths))
-    span = float(axis[-1] - axis[0])
-    size = int(min(max(span / (float(np.quantile(widths, 0.1)) / _POINTS_PER_FWHM), 64), _MAX_GRID))
-    grid = np.linspace(axis[0], axis[-1], size)
-    step = span / (size - 1)
-    reach = np.rad2deg(2.0 * reach_cell) if law == CELL else reach_deg
-    lags = min(int(reach / step) + 1, size // 2)
-    piece = int(_BASELINE_FWHM * width / step) | 1
-
-    def sampled(values: FloatArray) -> FloatArray:
-        return np.asarray(np.interp(grid, axis, values))
-
-    weight = sampled(frame.weight * slope)
-    observed, calculated = sampled(frame.net_obs), sampled(frame.net_calc)
-    observed = observed - moving_mean(observed, piece)
-    calculated = calculated - moving_mean(calculated, piece)
-    length = 1 << int(np.ceil(np.log2(size + 2 * lags)))
-
-    def correlation(first: FloatArray, second: FloatArray) -> FloatArray:
-        full = np.fft.irfft(np.fft.rfft(first, length) * np.conj(np.fft.rfft(second, length)), length)
-        return np.concatenate((full[-lags:], full[: lags + 1]))
-
-    cross = correlation(weight * observed, calculated)
-    norm = correlation(weight, calculated * calculated)
-    score = np.where(norm > 0, np.maximum(cross, 0.0) ** 2 / np.maximum(norm, 1e-300), 0.0)
-    return float((int(np.argmax(score)) - lags) * step), width
+def _single(found: CoarseShift, n_phases: int, displacement: str) -> Shift:
+    if found.law == ZERO:
+        return Shift(zero=found.amplitude_deg)
+    if found.law == DISPLACEMENT:
+        return Shift(displacement=found.amplitude_deg, law=displacement)
+    return Shift(cell=(found.amplitude_deg,) * n_phases)

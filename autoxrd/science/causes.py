@@ -8,12 +8,14 @@ the cheapest subset taken, and a cause that a rival subset of nearly the same pr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import product
 
-from autoxrd.science.laws import CELL, LawFit, LawProblem
+import numpy as np
+
+from autoxrd.science.laws import CELL, DISPLACEMENT, ZERO, LawFit, LawProblem
 from autoxrd.science.settings import PositionSettings
 
-__all__ = ["Causes", "find_causes"]
+__all__ = ["Causes", "find_causes", "kinds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,59 +24,74 @@ class Causes:
 
     Args:
         fit: by the columns of the chosen causes.
-        chosen: columns of the chosen causes.
-        ambiguous: chosen causes that a rival does without.
+        ambiguous: causes (``zero``, ``displacement``, ``cell``) chosen that a rival does without.
         rival: columns of the best such rival.
     """
 
     fit: LawFit
-    chosen: tuple[str, ...]
-    ambiguous: tuple[str, ...]
-    rival: tuple[str, ...]
+    ambiguous: frozenset[str] = frozenset()
+    rival: tuple[str, ...] = ()
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Columns of the chosen causes."""
+        return self.fit.names
 
 
-def _terms(problem: LawProblem, settings: PositionSettings) -> list[tuple[str, ...]]:
-    """Group columns into causes."""
-    cells = tuple(name for name in problem.names if name.startswith(f"{CELL}."))
-    others = [(name,) for name in problem.names if name not in cells]
-    if len(cells) > settings.max_separate_phases:
-        return [*others, cells]
-    return [*others, *((name,) for name in cells)]
+def kinds(names: tuple[str, ...]) -> set[str]:
+    """Return the causes that columns belong to: ``zero``, ``displacement``, ``cell``."""
+    return {name.split(".")[0] for name in names}
+
+
+def _cell_options(problem: LawProblem, settings: PositionSettings) -> list[tuple[str, ...]]:
+    """Return every combination of cells held, isotropic or free within the symmetry."""
+    phases = sorted({name.split(".")[1] for name in problem.names if name.startswith(f"{CELL}.")})
+    options = []
+    for phase in phases:
+        free = tuple(n for n in problem.names if n == f"{CELL}.{phase}" or n.startswith(f"{CELL}.{phase}."))
+        options.append(list(dict.fromkeys(((), free[:1], free))))
+    if len(phases) > settings.max_separate_phases:
+        tables = [tuple(option[min(level, len(option) - 1)] for option in options) for level in range(3)]
+    else:
+        tables = list(product(*options))
+    found = []
+    for table in tables:
+        names = tuple(name for part in table for name in part)
+        found.append(names)
+        # a factor common to all beside one for each is one too many
+        if CELL in problem.names and not all(table):
+            found.append((CELL, *names))
+    return list(dict.fromkeys(found))
 
 
 def _subsets(problem: LawProblem, settings: PositionSettings) -> list[tuple[str, ...]]:
-    terms = _terms(problem, settings)
-    cells = {name for name in problem.names if name.startswith(f"{CELL}.")}
-    found = []
-    for size in range(len(terms) + 1):
-        for group in combinations(terms, size):
-            names = tuple(name for term in group for name in term)
-            # a common factor beside every single one is one too many
-            if not (CELL in names and cells <= set(names)) and len(names) < problem.n_used:
-                found.append(names)
-    return found
+    shifts: list[tuple[str, ...]] = [(), (ZERO,)]
+    if DISPLACEMENT in problem.names:
+        shifts += [(DISPLACEMENT,), (ZERO, DISPLACEMENT)]
+    cells = _cell_options(problem, settings)
+    return [(*shift, *cell) for shift in shifts for cell in cells if len(shift) + len(cell) < problem.n_used]
+
+
+def _price(names: tuple[str, ...], settings: PositionSettings) -> float:
+    extra = sum(1 for name in names if name.count(".") == 2)
+    return settings.cause_price * (len(names) - extra) + settings.extra_price * extra
 
 
 def find_causes(problem: LawProblem, settings: PositionSettings) -> Causes:
     """Return the cheapest subset of causes and what is ambiguous about it."""
-    null = problem.chi2_null / problem.scale
-    full = problem.fit(problem.names)
-    if null - full.chi2 / problem.scale < settings.cause_price:
-        return Causes(problem.fit(()), (), (), ())
-    priced = []
-    for names in _subsets(problem, settings):
-        fit = problem.fit(names)
-        priced.append((fit.chi2 / problem.scale + settings.cause_price * len(names), fit))
-    priced.sort(key=lambda item: (item[0], len(item[1].names)))
-    price, best = priced[0]
-    rivals = [fit for other, fit in priced[1:] if other - price < settings.rival_margin]
-    ambiguous = tuple(n for n in best.names if any(_without(n, rival) for rival in rivals))
-    rival = next((fit.names for fit in rivals if any(_without(n, fit) for n in ambiguous)), ())
-    return Causes(best, best.names, ambiguous, rival)
-
-
-def _without(name: str, rival: LawFit) -> bool:
-    """Tell whether a rival does without a cause; a common cell factor and single ones stand for each other."""
-    if name.startswith(CELL):
-        return not any(CELL in (other, name) or other == name for other in rival.names if other.startswith(CELL))
-    return name not in rival.names
+    everything = problem.chi2_of([problem.names])[0]
+    if (problem.chi2_null - everything) / problem.scale < settings.cause_price:
+        return Causes(problem.fit(()))
+    subsets = _subsets(problem, settings)
+    prices = problem.chi2_of(subsets) / problem.scale + np.array([_price(names, settings) for names in subsets])
+    order = np.argsort(prices, kind="stable")
+    best = subsets[order[0]]
+    named = kinds(best)
+    for row in order[1:]:
+        if prices[row] - prices[order[0]] >= settings.rival_margin:
+            break
+        lacking, other = named - kinds(subsets[row]), kinds(subsets[row]) - named
+        # a rival that only does without is a matter of significance, not of confusion
+        if lacking and other:
+            return Causes(problem.fit(best), frozenset(lacking), subsets[row])
+    return Causes(problem.fit(best))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,9 @@ from autoxrd.science.arrays import sum_by
 from autoxrd.science.inputs import FitArrays, MeasureContext, ReflectionArrays
 from autoxrd.science.noise import projection_variance
 from autoxrd.science.settings import ReflectionSettings
-from autoxrd.science.shapes import Templates, Windows, templates, windows_between
+from autoxrd.science.shapes import Templates, Windows, pseudo_voigt, templates, windows_between
 
-__all__ = ["Frame", "Lines", "Peaks", "Reflections", "Totals", "build_frame"]
+__all__ = ["Frame", "Lines", "Peaks", "Reflections", "Totals", "build_frame", "explained_share", "moved_frame"]
 
 IntArray = NDArray[np.int64]
 
@@ -67,11 +67,12 @@ class Peaks:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Derivatives of the whole calculated pattern, each of shape (n,), for a common shift, ln(width) and skew."""
+    """Derivatives of the whole calculated pattern, each of shape (n,), for a common shift, ln(width), skew, mixing."""
 
     shift: FloatArray
     width: FloatArray
     skew: FloatArray
+    mixing: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,12 @@ class Frame:
     """One fit, ready for local measures.
 
     Args:
-        residual: observed minus calculated, shape (n,); after :func:`alignment.moved` with the model moved.
+        residual: observed minus calculated, shape (n,); after :func:`alignment.adjusted` with the model moved.
         net_calc: calculated Bragg intensity, shape (n,).
         weight: 1 / variance for projections, shape (n,).
         step: width of each channel on the axis, shape (n,).
         moved_by: shift already given to each reflection, unit of the axis, shape (r,).
+        widened_by: factor already given to each reflection's FWHM, shape (r,).
     """
 
     x: FloatArray
@@ -100,6 +102,7 @@ class Frame:
     line_templates: Templates
     totals: Totals
     moved_by: FloatArray
+    widened_by: FloatArray
     angular: bool
     wavelength_angstrom: float
     settings: ReflectionSettings
@@ -210,7 +213,7 @@ def _evaluate(x: FloatArray, lines: Lines, reach: float) -> tuple[Windows, Templ
     def total(values: FloatArray) -> FloatArray:
         return sum_by(windows.point, values, x.size)
 
-    return windows, shapes, Totals(total(shapes.shift), total(shapes.width), total(shapes.skew))
+    return windows, shapes, Totals(total(shapes.shift), total(shapes.width), total(shapes.skew), total(shapes.mixing))
 
 
 def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
@@ -237,36 +240,46 @@ def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
         line_templates=shapes,
         totals=totals,
         moved_by=np.zeros(reflections.position.size),
+        widened_by=np.ones(reflections.position.size),
         angular=context.axis is AxisKind.TWO_THETA,
         wavelength_angstrom=wavelengths[0] if wavelengths else float("nan"),
         settings=settings,
     )
 
 
-def moved_frame(frame: Frame, *, net_calc: FloatArray, line_shift: FloatArray, n_phases: int) -> Frame:
-    """Return the frame with the model moved.
+def explained_share(frame: Frame) -> float:
+    """Return the share of the weighted net pattern that the best multiple of the calculated one explains."""
+    w, n, c = frame.weight, frame.net_obs, frame.net_calc
+    cross = float(np.dot(w * n, c))
+    bottom = float(np.dot(w * c, c)) * float(np.dot(w * n, n))
+    return cross * abs(cross) / bottom if bottom > 0 else 0.0
+
+
+def moved_frame(
+    frame: Frame, net_calc: FloatArray, *, smooth: FloatArray, extra: FloatArray, factor: FloatArray, n_phases: int
+) -> Frame:
+    """Return the frame with the model adjusted.
 
     Args:
-        frame: the frame as calculated (not moved before).
-        net_calc: the moved calculated Bragg intensity, shape (n,).
-        line_shift: what to add to each line's position, unit of the axis, shape (m,).
+        frame: the frame as calculated (not adjusted before).
+        net_calc: the calculated Bragg intensity with the smooth part of the shift applied, shape (n,).
+        smooth: that shift at each line, unit of the axis, shape (m,).
+        extra: what each line moves beyond it, shape (m,).
+        factor: factor on each line's FWHM, shape (m,).
         n_phases: number of phases.
     """
-    old = frame.lines
-    order = np.argsort(old.position + line_shift, kind="stable")
-    lines = Lines(
-        position=(old.position + line_shift)[order],
-        fwhm=old.fwhm[order],
-        eta=old.eta[order],
-        area=old.area[order],
-        phase=old.phase[order],
-        reflection=old.reflection[order],
-        peak=old.peak[order],
-    )
-    shift = np.zeros(frame.reflections.position.size)
+    old = replace(frame.lines, position=frame.lines.position + smooth)
+    new = replace(old, position=old.position + extra, fwhm=old.fwhm * factor)
+    net_calc = net_calc + _difference(frame, old, new)
+    order = np.argsort(new.position, kind="stable")
+    lines = Lines(*(getattr(new, f.name)[order] for f in fields(Lines)))
     # the last write wins: walk the lines backwards so that the first line of a reflection decides
-    shift[old.reflection[::-1]] = line_shift[::-1]
-    reflections = replace(frame.reflections, position=frame.reflections.position + shift)
+    shift = np.zeros(frame.reflections.position.size)
+    shift[old.reflection[::-1]] = (smooth + extra)[::-1]
+    widening = np.ones_like(shift)
+    widening[old.reflection[::-1]] = factor[::-1]
+    table = frame.reflections
+    reflections = replace(table, position=table.position + shift, fwhm=table.fwhm * widening)
     windows, shapes, totals = _evaluate(frame.x, lines, frame.settings.line_fwhm)
     count = int(frame.peaks.position.size)
     return replace(
@@ -280,4 +293,25 @@ def moved_frame(frame: Frame, *, net_calc: FloatArray, line_shift: FloatArray, n
         line_templates=shapes,
         totals=totals,
         moved_by=shift,
+        widened_by=widening,
     )
+
+
+def _difference(frame: Frame, old: Lines, new: Lines) -> FloatArray:
+    """Return the change of the pattern when lines move and widen, shape (n,).
+
+    Only the difference of two pseudo-Voigts is ours; what else the engine's profile has stays as it was calculated.
+    """
+    changed = np.flatnonzero(
+        (np.abs(new.position - old.position) > 1e-3 * old.fwhm) | (np.abs(np.log(new.fwhm / old.fwhm)) > 1e-3)
+    )
+    if changed.size == 0:
+        return np.zeros_like(frame.x)
+    reach = frame.settings.tail_fwhm * np.maximum(old.fwhm, new.fwhm)[changed]
+    middle = 0.5 * (old.position + new.position)[changed]
+    windows = windows_between(frame.x, middle - reach, middle + reach)
+    owner, x = windows.owner, frame.x[windows.point]
+    eta = old.eta[changed][owner]
+    change = pseudo_voigt(x, new.position[changed][owner], new.fwhm[changed][owner], eta)
+    change -= pseudo_voigt(x, old.position[changed][owner], old.fwhm[changed][owner], eta)
+    return sum_by(windows.point, change * old.area[changed][owner], frame.x.size)

@@ -14,12 +14,16 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.instrument import Geometry
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.inputs import MeasureContext
+from autoxrd.science.arrays import sum_by
+from autoxrd.science.frame import Frame
+from autoxrd.science.inputs import FitArrays, MeasureContext
+from autoxrd.science.metric import cell_strains
 from autoxrd.science.reflections import PeakMeasures
 from autoxrd.science.settings import PositionSettings
 
-__all__ = ["LawFit", "LawProblem", "Shift", "displacement_law", "law_columns", "law_problem", "usable_phases"]
+__all__ = ["LawFit", "LawProblem", "Shift", "Strains", "displacement_law", "law_problem", "strains_of"]
 
+_RIDGE = 1e-10
 DISPLACEMENT = "displacement"
 ZERO = "zero"
 CELL = "cell"
@@ -34,6 +38,8 @@ class Shift:
     cell: tuple[float, ...] = ()
     law: str = "none"
     """Displacement law: ``cos``, ``cos2`` or ``none``."""
+    strain: tuple[tuple[float, ...], ...] = ()
+    """Per phase, amplitudes of the other cell changes; they act on single reflections, not on the whole pattern."""
 
     def at(self, two_theta: FloatArray, phase: int | NDArray[np.int64]) -> FloatArray:
         """Return the shift in degrees at positions in degrees 2theta of a phase (or one phase per position)."""
@@ -42,7 +48,9 @@ class Shift:
         if self.displacement:
             shift += self.displacement * _displacement(theta, self.law)
         if self.cell:
-            shift += np.asarray(self.cell)[phase] * np.tan(theta)
+            # exactly: ln(sin theta) changes by half the amplitude in radians
+            stretched = np.exp(np.deg2rad(np.asarray(self.cell)[phase]) / 2.0) * np.sin(theta)
+            shift += np.rad2deg(2.0 * (np.arcsin(np.minimum(stretched, 1.0)) - theta))
         return shift
 
 
@@ -74,12 +82,15 @@ class LawProblem:
     """Offsets of all usable peaks, all laws, ready to be fitted by any subset of them.
 
     Args:
-        names: ``zero``, ``displacement``, ``cell`` (one factor for all phases), ``cell.P`` by phase index.
+        names: ``zero``, ``displacement``, ``cell`` (one factor for all phases), ``cell.P`` by phase index (isotropic),
+            ``cell.P.k`` (what else the symmetry allows).
+        columns: shape (n, c), degrees per unit amplitude.
         scale: reduced chi2 of the fullest fit where that is > 1, else 1: what the laws cannot explain is noise to them.
         used: mask of the peaks that entered, shape (p,).
     """
 
     names: tuple[str, ...]
+    columns: FloatArray
     normal: FloatArray
     right: FloatArray
     chi2_null: float
@@ -105,6 +116,53 @@ class LawProblem:
         chi2 = max(self.chi2_null - float(coefficient @ right), 0.0)
         return LawFit(names, coefficient, inverse * self.scale, chi2)
 
+    def chi2_of(self, subsets: list[tuple[str, ...]]) -> FloatArray:
+        """Return chi2 (not scaled) of many subsets at once, shape (len(subsets),)."""
+        index = {name: i for i, name in enumerate(self.names)}
+        mask = np.zeros((len(subsets), len(self.names)))
+        for row, names in enumerate(subsets):
+            mask[row, [index[name] for name in names]] = 1.0
+        diagonal = np.sqrt(np.diag(self.normal))
+        diagonal = np.where(diagonal > 0, diagonal, 1.0)
+        scaled, right = self.normal / np.outer(diagonal, diagonal), self.right / diagonal
+        batch = scaled * mask[:, :, None] * mask[:, None, :]
+        batch += np.eye(len(self.names)) * (1.0 - mask + _RIDGE)[:, None, :]
+        masked = right * mask
+        solved = np.linalg.solve(batch, masked[:, :, None])[:, :, 0]
+        return np.asarray(np.maximum(self.chi2_null - np.einsum("si,si->s", solved, masked), 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Strains:
+    """What each phase's cell changes do to each reflection and peak: relative change of 1/d^2 per unit.
+
+    Args:
+        reflection: per phase, shape (n_P, r), zero for other phases' reflections.
+        peak: per phase, shape (n_P, p), area-weighted over a peak's members.
+    """
+
+    reflection: tuple[FloatArray, ...]
+    peak: tuple[FloatArray, ...]
+
+
+def strains_of(result: FitArrays, frame: Frame) -> Strains:
+    """Return the cell changes of all phases."""
+    table = frame.reflections
+    grouped = table.peak >= 0
+    owner, area = table.peak[grouped], np.maximum(table.area[grouped], 1e-300)
+    count = int(frame.peaks.position.size)
+    by_reflection, by_peak = [], []
+    for index, phase in enumerate(result.phases):
+        own = table.phase == index
+        rows = cell_strains(table.hkl[own], phase.structure.cell, phase.structure.operations)
+        full = np.zeros((rows.shape[0], own.size))
+        full[:, own] = rows
+        weight = sum_by(owner, area * own[grouped], count)
+        weight = np.where(weight > 0, weight, 1.0)
+        by_reflection.append(full)
+        by_peak.append(np.array([sum_by(owner, area * row[grouped], count) / weight for row in full]))
+    return Strains(tuple(by_reflection), tuple(by_peak))
+
 
 def displacement_law(context: MeasureContext) -> str:
     """Return ``cos`` (Bragg-Brentano), ``cos2`` (Debye-Scherrer of known radius) or ``none``.
@@ -124,62 +182,72 @@ def _displacement(theta: FloatArray, law: str) -> FloatArray:
     return np.zeros_like(theta)
 
 
-def law_columns(
-    theta: FloatArray, phase: NDArray[np.int64], law: str, phases: tuple[int, ...]
+def _columns(
+    theta: FloatArray, law: str, strains: Strains, used: NDArray[np.bool_], own: NDArray[np.int64], minimum: int
 ) -> dict[str, FloatArray]:
-    """Return the columns of all laws that exist: of one phase ``cell.P``, of several also the common ``cell``."""
+    """Return the columns of all laws that the peaks can speak of."""
     columns = {ZERO: np.ones_like(theta)}
     if law != "none":
         columns[DISPLACEMENT] = _displacement(theta, law)
+    phases = [i for i, count in enumerate(own) if count >= minimum]
     if len(phases) > 1:
         columns[CELL] = np.tan(theta)
     for index in phases:
-        columns[f"{CELL}.{index}"] = np.where(phase == index, np.tan(theta), 0.0)
+        rows = strains.peak[index][:, used] * np.tan(theta)
+        columns[f"{CELL}.{index}"] = rows[0]
+        if own[index] > rows.shape[0]:
+            columns |= {f"{CELL}.{index}.{k}": row for k, row in enumerate(rows[1:], start=1)}
     return columns
 
 
-def _robust_weights(scaled: FloatArray, target: FloatArray, settings: PositionSettings) -> tuple[FloatArray, float]:
-    """Return Huber weights and chi2 of the fit by all columns."""
+def _robust_weights(
+    scaled: FloatArray, target: FloatArray, settings: PositionSettings
+) -> tuple[FloatArray, float, int]:
+    """Return Huber weights, chi2 and rank of the fit by all columns."""
     weights = np.ones_like(target)
-    left = target
+    left, rank = target, 0
     for _ in range(settings.robust_cycles):
         root = np.sqrt(weights)
-        coefficient = np.linalg.lstsq(scaled * root[:, None], target * root, rcond=1e-10)[0]
-        left = target - scaled @ coefficient
-        spread = max(1.0, 1.4826 * float(np.median(np.abs(left))))
+        solved = np.linalg.lstsq(scaled * root[:, None], target * root, rcond=1e-10)
+        left, rank = target - scaled @ solved[0], int(solved[2])
+        dof = max(target.size - rank, 1)
+        # with few degrees of freedom the median of |left| is small by construction
+        spread = max(1.0, 1.4826 * float(np.median(np.abs(left))) * np.sqrt(target.size / dof))
         weights = np.minimum(1.0, settings.robust_k * spread / np.maximum(np.abs(left), 1e-12))
-    return weights, float(np.dot(weights, left * left))
+    return weights, float(np.dot(weights, left * left)), rank
 
 
-def usable_phases(measures: PeakMeasures, settings: PositionSettings, n_phases: int) -> tuple[int, ...]:
-    """Return the phases with enough shaped peaks of their own for a cell term."""
-    own = measures.shaped & (measures.phase_share > settings.own_share)
-    counts = np.bincount(measures.phase[own], minlength=n_phases)
-    return tuple(int(i) for i in np.flatnonzero(counts >= settings.min_per_phase))
+def law_problem(measures: PeakMeasures, context: MeasureContext, strains: Strains) -> LawProblem | None:
+    """Set up the fit of the shaped peaks' offsets (degrees 2theta); None where peaks are too few.
 
-
-def law_problem(measures: PeakMeasures, context: MeasureContext, n_phases: int) -> LawProblem | None:
-    """Set up the fit of the shaped peaks' offsets (degrees 2theta); None where peaks are too few."""
+    Args:
+        measures: peaks of a frame.
+        context: geometry and settings.
+        strains: cell changes of the phases.
+    """
     settings = context.settings.positions
-    phases = usable_phases(measures, settings, n_phases)
+    n_phases = len(strains.peak)
     used = measures.shaped & ((measures.phase_share > settings.own_share) if n_phases > 1 else True)
     count = int(used.sum())
     if count < settings.min_reflections:
         return None
-    theta = np.deg2rad(np.clip(measures.position[used], 1e-3, 179.0)) / 2.0
-    columns = law_columns(theta, measures.phase[used], displacement_law(context), phases)
+    # half way between calculated and observed the linear law of the cell is right to third order
+    middle = measures.position[used] + 0.5 * measures.offset[used]
+    theta = np.deg2rad(np.clip(middle, 1e-3, 179.0)) / 2.0
+    own = np.bincount(measures.phase[used], minlength=n_phases).astype(np.int64)
+    columns = _columns(theta, displacement_law(context), strains, used, own, settings.min_per_phase)
     esds = measures.offset_esd[used]
-    scaled = np.stack(list(columns.values()), axis=1) / esds[:, None]
+    matrix = np.stack(list(columns.values()), axis=1)
+    scaled = matrix / esds[:, None]
     target = measures.offset[used] / esds
-    weights, chi2 = _robust_weights(scaled, target, settings)
-    independent = len(columns) - (1 if len(phases) > 1 else 0)
-    dof = count - independent
+    weights, chi2, rank = _robust_weights(scaled, target, settings)
     weighted = scaled * weights[:, None]
     return LawProblem(
         names=tuple(columns),
+        columns=matrix,
         normal=weighted.T @ scaled,
         right=weighted.T @ target,
         chi2_null=float(np.dot(weights, target * target)),
-        scale=max(1.0, chi2 / dof) if dof > 0 else 1.0,
+        scale=max(1.0, chi2 / (count - rank)) if count > rank else 1.0,
         used=used,
     )

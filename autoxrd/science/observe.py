@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from autoxrd.domain.state import Feature, PhaseSummary, Quality, UnexplainedPeak
+from autoxrd.domain.state import Feature, PhaseSummary, Quality
 from autoxrd.science.alignment import Alignment, align
 from autoxrd.science.apportion import apportion, r_bragg
+from autoxrd.science.background import background_slow
 from autoxrd.science.checks import check_all
 from autoxrd.science.checks.amounts import intensity_shares
 from autoxrd.science.complexity import complexity_of
@@ -14,9 +15,13 @@ from autoxrd.science.features import plain, unavailable
 from autoxrd.science.frame import build_frame
 from autoxrd.science.gains import gain_features
 from autoxrd.science.inputs import FitArrays, MeasureContext, Measures
+from autoxrd.science.intensities import intensity_features, log_ratios
 from autoxrd.science.positions import position_features
+from autoxrd.science.spectral import spectral_notices
 from autoxrd.science.statistics import FitStatistics, fit_statistics
+from autoxrd.science.texture import texture_feature
 from autoxrd.science.unexplained import find_unexplained, missing_peaks
+from autoxrd.science.widths import width_features
 
 __all__ = ["measure"]
 
@@ -61,7 +66,7 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
     features = {name: plain(float(getattr(statistics, name))) for name in _STATISTICS}
     features |= _bragg_features(bragg)
     features["unexplained_peak_ratio"] = unexplained.feature
-    features |= _local_features(aligned, context, names)
+    features |= _local_features(result, aligned, context)
     features |= gain_features(result, statistics)
     return Measures(
         quality=_quality(statistics, bragg),
@@ -70,14 +75,25 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
         complexity=complexity_of(result, context.limits),
         unexplained_peaks=unexplained.peaks,
         phases=_phases(result, bragg),
-        notices=_notices(result, statistics, context, unexplained.peaks),
+        notices=_notices(result, statistics, context)
+        + spectral_notices(aligned.frame, context.instrument, unexplained.peaks),
     )
 
 
-def _local_features(aligned: Alignment, context: MeasureContext, names: list[str]) -> dict[str, Feature]:
-    """Features of reflections on the aligned model."""
+def _local_features(result: FitArrays, aligned: Alignment, context: MeasureContext) -> dict[str, Feature]:
+    """Features of reflections and of the curve between them, on the aligned model."""
+    names = [phase.name for phase in result.phases]
+    frame, measures, settings = aligned.frame, aligned.measures, context.settings
     features = position_features(aligned, context, names)
-    features["missing_peak_ratio"] = missing_peaks(aligned.frame, aligned.measures, context.settings.unexplained)
+    features |= width_features(frame, measures, names)
+    ratios = [log_ratios(measures, index, settings.intensities) for index in range(len(names))]
+    features |= intensity_features(frame, measures, ratios, names, settings.intensities)
+    for index, phase in enumerate(result.phases):
+        features[f"intensity.texture.{phase.name}"] = texture_feature(
+            frame, ratios[index], phase.structure, index, settings.intensities
+        )
+    features["background.slow"] = background_slow(frame, settings.background)
+    features["missing_peak_ratio"] = missing_peaks(frame, measures, settings.unexplained)
     return features
 
 
@@ -118,9 +134,7 @@ def _phases(result: FitArrays, bragg: dict[str, float | None]) -> tuple[PhaseSum
     )
 
 
-def _notices(
-    result: FitArrays, statistics: FitStatistics, context: MeasureContext, peaks: tuple[UnexplainedPeak, ...]
-) -> tuple[tuple[str, str], ...]:
+def _notices(result: FitArrays, statistics: FitStatistics, context: MeasureContext) -> tuple[tuple[str, str], ...]:
     found = []
     theirs = result.engine_r.get("rwp")
     if theirs is not None and np.isfinite(theirs) and statistics.rwp > 0:

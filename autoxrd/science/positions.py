@@ -6,12 +6,14 @@ A cause that the cheapest explanation names is reported from that fit; any other
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from autoxrd.domain.pattern import FloatArray
 from autoxrd.domain.state import Feature
 from autoxrd.science.alignment import Alignment, shift_of
-from autoxrd.science.causes import Causes, find_causes
+from autoxrd.science.causes import Causes, find_causes, kinds
 from autoxrd.science.features import measured, plain, unavailable
 from autoxrd.science.inputs import MeasureContext
 from autoxrd.science.laws import CELL, DISPLACEMENT, ZERO, LawFit, LawProblem, displacement_law, law_problem
@@ -37,16 +39,9 @@ def position_features(alignment: Alignment, context: MeasureContext, names: Sequ
     measures = alignment.measures
     if not alignment.frame.angular:
         return _all_unavailable(names, _NOT_ANGULAR)
-    problem = law_problem(measures, context, len(names))
+    problem = law_problem(measures, context, alignment.strains)
     if problem is None:
-        used = int(measures.shaped.sum())
-        features = _all_unavailable(names, f"{used} usable peaks: too few for any position law")
-        coarse = alignment.coarse
-        if coarse is not None and coarse.zero:
-            features["position.zero"] = measured(
-                coarse.zero, alignment.coarse_esd, n_used=used, unit="deg", reason="from the global search alone"
-            )
-        return features | {"position.rms": _rms(measures)}
+        return _few(alignment, names)
     causes = find_causes(problem, context.settings.positions)
     features = {"position.rms": _rms(measures), "position.separable": _separable(problem, causes, names)}
     features |= _joint(problem, causes, context, names)
@@ -61,6 +56,18 @@ def _all_unavailable(names: Sequence[str], reason: str) -> dict[str, Feature]:
     return {f"position.{key}": unavailable(reason) for key in keys}
 
 
+def _few(alignment: Alignment, names: Sequence[str]) -> dict[str, Feature]:
+    """Too few peaks for a law: only a shift from the global search is known, where there was one."""
+    used = int(alignment.measures.shaped.sum())
+    features = _all_unavailable(names, f"{used} usable peaks: too few for any position law")
+    coarse = alignment.coarse
+    if coarse is not None and coarse.law == ZERO:
+        features["position.zero"] = measured(
+            coarse.amplitude_deg, coarse.esd_deg, n_used=used, unit="deg", reason="from the global search alone"
+        )
+    return features | {"position.rms": _rms(alignment.measures)}
+
+
 def _in_unit(name: str, value: float, esd: float, context: MeasureContext) -> tuple[float, float, str]:
     """Turn a fitted amplitude (degrees) into the feature's unit."""
     if name.startswith(CELL):
@@ -73,71 +80,72 @@ def _in_unit(name: str, value: float, esd: float, context: MeasureContext) -> tu
     return value * factor, esd * abs(factor), unit
 
 
-def _label(name: str, names: Sequence[str]) -> str:
-    return f"cell of {names[int(name.split('.')[1])]}" if "." in name else name
+def _told(columns: tuple[str, ...], names: Sequence[str]) -> str:
+    """Return columns in words."""
+    words = []
+    for column in columns:
+        parts = column.split(".")
+        words.append(f"cell of {names[int(parts[1])]}" if len(parts) > 1 else column)
+    return " and ".join(dict.fromkeys(words)) or "nothing"
 
 
 def _separable(problem: LawProblem, causes: Causes, names: Sequence[str]) -> Feature:
-    def told(columns: tuple[str, ...]) -> str:
-        return " and ".join(_label(name, names) for name in columns) or "nothing"
-
     if not causes.chosen:
         return plain(1.0, n_used=problem.n_used, reason="no significant offset to explain")
+    chosen = _told(causes.chosen, names)
     if not causes.ambiguous:
-        return plain(1.0, n_used=problem.n_used, reason=f"explained by {told(causes.chosen)}")
-    reason = f"cannot be told apart: {told(causes.chosen)} or {told(causes.rival)}"
+        return plain(1.0, n_used=problem.n_used, reason=f"explained by {chosen}")
+    reason = f"cannot be told apart: {chosen} or {_told(causes.rival, names)}"
     return plain(0.0, n_used=problem.n_used, reason=reason)
 
 
-def _estimate(problem: LawProblem, causes: Causes, name: str) -> tuple[float, float]:
-    """Value and esd (degrees) of a column, from the chosen fit or from that with the column added."""
-    fit = causes.fit if name in causes.chosen else problem.fit((*causes.chosen, name))
-    got = fit.get(name)
-    assert got is not None
-    return got
-
-
 def _joint(problem: LawProblem, causes: Causes, context: MeasureContext, names: Sequence[str]) -> dict[str, Feature]:
-    ambiguous = _separable(problem, causes, names).reason
-    involved = {_kind(name) for name in (*causes.ambiguous, *causes.rival)} if causes.ambiguous else set()
+    reason = _separable(problem, causes, names).reason
+    involved = causes.ambiguous | (kinds(causes.rival) - kinds(causes.chosen)) if causes.ambiguous else frozenset()
     features = {}
     for cause in (ZERO, DISPLACEMENT):
         if cause not in problem.names:
             why = "no goniometer radius known: a capillary's offset is not considered"
             features[f"position.{cause}"] = unavailable(why)
             continue
-        value, esd, unit = _in_unit(cause, *_estimate(problem, causes, cause), context)
+        fit = causes.fit if cause in causes.chosen else problem.fit((*causes.chosen, cause))
+        value, esd, unit = _in_unit(cause, *(fit.get(cause) or (0.0, np.inf)), context)
         across = cause == DISPLACEMENT and displacement_law(context) == "cos2"
         note = "across the beam, law cos(2theta)" if across else ""
-        told = unavailable(ambiguous, unit=unit, n_used=problem.n_used)
         shown = measured(value, esd, n_used=problem.n_used, unit=unit, reason=note)
-        features[f"position.{cause}"] = told if cause in involved else shown
+        hidden = unavailable(reason, unit=unit, n_used=problem.n_used)
+        features[f"position.{cause}"] = hidden if cause in involved else shown
     for index, name in enumerate(names):
-        features[f"position.cell.{name}"] = _cell(
-            problem, causes, context, index, ambiguous if CELL in involved else ""
-        )
+        told = _cell(problem, causes, context, index)
+        if CELL in involved and told.available:
+            told = unavailable(reason, unit="relative d", n_used=problem.n_used)
+        features[f"position.cell.{name}"] = told
     features["position.cell"] = _strongest(features, names)
     return features
 
 
-def _kind(name: str) -> str:
-    return name.split(".")[0]
-
-
-def _cell(problem: LawProblem, causes: Causes, context: MeasureContext, index: int, ambiguous: str) -> Feature:
+def _cell(problem: LawProblem, causes: Causes, context: MeasureContext, index: int) -> Feature:
+    """Mean relative spacing error of a phase over its peaks; significance of all its cell terms together."""
     own = f"{CELL}.{index}"
     if own not in problem.names:
         return unavailable("too few peaks of this phase alone", unit="relative d")
-    if ambiguous:
-        return unavailable(ambiguous, unit="relative d", n_used=problem.n_used)
-    value, esd = 0.0, 0.0
-    if CELL in causes.chosen:
-        value, esd = _estimate(problem, causes, CELL)
-    if own in causes.chosen or CELL not in causes.chosen:
-        more, more_esd = _estimate(problem, causes, own)
-        value, esd = value + more, float(np.hypot(esd, more_esd))
-    value, esd, unit = _in_unit(own, value, esd, context)
-    return measured(value, esd, n_used=problem.n_used, unit=unit)
+    fit = causes.fit
+    terms = [n for n in fit.names if n in (CELL, own) or n.startswith(f"{own}.")]
+    if not terms:
+        fit = problem.fit((*fit.names, own))
+        terms = [own]
+    at = [fit.names.index(name) for name in terms]
+    rows = problem.columns[:, [problem.names.index(name) for name in terms]]
+    tangent = problem.columns[:, problem.names.index(own)]
+    mine = tangent > 0
+    # columns are degrees per unit; over tan(theta) they are relative changes of 1/d^2
+    mean = np.mean(rows[mine] / tangent[mine, None], axis=0)
+    coefficient, covariance = fit.coefficient[at], fit.covariance[np.ix_(at, at)]
+    value, esd, unit = _in_unit(own, float(mean @ coefficient), float(np.sqrt(mean @ covariance @ mean)), context)
+    wald = float(coefficient @ np.linalg.pinv(covariance, hermitian=True) @ coefficient)
+    significance = abs(value) / esd if len(terms) == 1 else max(chi2_to_z(wald, len(terms)), 0.0)
+    note = "" if len(terms) == 1 else "the axes change by different amounts"
+    return measured(value, esd, n_used=problem.n_used, unit=unit, significance=significance, reason=note)
 
 
 def _strongest(features: dict[str, Feature], names: Sequence[str]) -> Feature:
@@ -150,9 +158,13 @@ def _strongest(features: dict[str, Feature], names: Sequence[str]) -> Feature:
 
 
 def _alone(problem: LawProblem, context: MeasureContext, names: Sequence[str]) -> dict[str, Feature]:
-    """One cause at a time: the estimate, and as significance the root of the chi2 that it takes away."""
+    """One cause at a time: the estimate, and as significance the root of the chi2 that it takes away.
+
+    Terms beyond the first are paid for, so that an anisotropic cell does not win by its number of parameters.
+    """
     features = {}
     cells = tuple(name for name in problem.names if name.startswith(f"{CELL}."))
+    price = context.settings.positions.extra_price
     for cause, columns in ((ZERO, (ZERO,)), (DISPLACEMENT, (DISPLACEMENT,)), (CELL, cells)):
         key = f"position.alone.{cause}"
         if not columns or columns[0] not in problem.names:
@@ -160,9 +172,7 @@ def _alone(problem: LawProblem, context: MeasureContext, names: Sequence[str]) -
             continue
         fit = problem.fit(columns)
         best = _most_significant(fit)
-        got = fit.get(best)
-        assert got is not None
-        value, esd, unit = _in_unit(best, *got, context)
+        value, esd, unit = _in_unit(best, *(fit.get(best) or (0.0, np.inf)), context)
         gain = max(problem.chi2_null - fit.chi2, 0.0)
         share = gain / problem.chi2_null if problem.chi2_null > 0 else 0.0
         features[key] = measured(
@@ -170,14 +180,16 @@ def _alone(problem: LawProblem, context: MeasureContext, names: Sequence[str]) -
             esd,
             n_used=problem.n_used,
             unit=unit,
-            significance=float(np.sqrt(max(gain / problem.scale - (len(columns) - 1), 0.0))),
-            reason=f"explains {share:.4f} of the offsets' chi2 ({_label(best, names)})",
+            significance=float(np.sqrt(max(gain / problem.scale - price * (len(columns) - 1), 0.0))),
+            reason=f"explains {share:.4f} of the offsets' chi2 ({_told((best,), names)})",
         )
     return features
 
 
 def _most_significant(fit: LawFit) -> str:
+    """Return the column with the largest value over esd; of cells only isotropic ones, which have a unit."""
     ratios = np.abs(fit.coefficient) / np.sqrt(np.maximum(np.diag(fit.covariance), 1e-300))
+    ratios[[name.count(".") > 1 for name in fit.names]] = -1.0
     return fit.names[int(np.argmax(ratios))]
 
 
@@ -200,26 +212,30 @@ def _rms(measures: PeakMeasures) -> Feature:
 def _scatter(
     measures: PeakMeasures, problem: LawProblem, causes: Causes, context: MeasureContext, names: Sequence[str]
 ) -> dict[str, Feature]:
-    """Reduced chi2 of each phase's offsets after the chosen laws and its own cell: an anisotropic cell error."""
+    """Reduced chi2 of each phase's offsets after zero, displacement and isotropic cell: an anisotropic cell error."""
+    shift = shift_of(causes.fit, context, len(names))
     features = {}
     for index, name in enumerate(names):
-        own = f"{CELL}.{index}"
         used = problem.used & (measures.phase == index)
-        fit = problem.fit(tuple(dict.fromkeys((*causes.chosen, *((own,) if own in problem.names else ())))))
-        dof = int(used.sum()) - len(fit.names)
-        if own not in problem.names or dof < 2:
-            features[f"position.scatter.{name}"] = unavailable(
-                "too few peaks of this phase alone", n_used=int(used.sum())
-            )
+        n = int(used.sum())
+        dof = n - 1 - len(kinds(causes.chosen) - {CELL})
+        if f"{CELL}.{index}" not in problem.names or dof < 2:
+            features[f"position.scatter.{name}"] = unavailable("too few peaks of this phase alone", n_used=n)
             continue
-        shift = shift_of(fit, context, len(names))
-        left = measures.offset[used] - shift.at(measures.position[used], index)
-        chi2 = float(np.sum(np.square(left / measures.offset_esd[used])))
+        position, esd = measures.position[used], measures.offset_esd[used]
+        tangent = np.tan(np.deg2rad(position + 0.5 * measures.offset[used]) / 2.0)
+        left = measures.offset[used] - replace(shift, cell=()).at(position, index)
+        chi2 = _isotropic_chi2(left / esd, tangent / esd)
         features[f"position.scatter.{name}"] = measured(
             chi2 / dof,
             float(np.sqrt(2.0 / dof)),
-            n_used=int(used.sum()),
+            n_used=n,
             significance=max(chi2_to_z(chi2, dof), 0.0),
-            reason="reduced chi2 of the offsets after the position laws",
+            reason="reduced chi2 of the offsets after zero, displacement and isotropic cell",
         )
     return features
+
+
+def _isotropic_chi2(target: FloatArray, column: FloatArray) -> float:
+    factor = float(np.dot(column, target)) / max(float(np.dot(column, column)), 1e-300)
+    return float(np.sum(np.square(target - factor * column)))

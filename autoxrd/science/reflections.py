@@ -40,6 +40,7 @@ class PeakMeasures:
         position: calculated position as the engine gave it, unit of the axis.
         ratio: observed over calculated intensity.
         offset: observed minus calculated position, all shifts of the frame included, unit of the axis.
+        base_offset: the part of ``offset`` that the frame had been moved by.
         width: relative width error, observed / calculated - 1.
         skew: skewness that the calculated profile lacks; negative is a tail towards low angle.
         purity: own share of the calculated intensity under the peak.
@@ -56,6 +57,7 @@ class PeakMeasures:
     ratio_esd: FloatArray
     offset: FloatArray
     offset_esd: FloatArray
+    base_offset: FloatArray
     width: FloatArray
     width_esd: FloatArray
     skew: FloatArray
@@ -187,10 +189,11 @@ def _assemble(frame: Frame, fit: LocalFit | None, at: IntArray, purity: FloatArr
     pure = (purity >= settings.min_purity) & (spare >= settings.min_free_points) & np.isfinite(esds[0])
     seen = pure & (ratio > settings.min_snr * esds[0])
     shaped = seen & (np.abs(offset) <= settings.max_offset_fwhm * peaks.fwhm)
-    base = _peak_base(frame)
+    base = _peak_mean(frame, frame.moved_by)
+    widening = _peak_mean(frame, frame.widened_by)
     return PeakMeasures(
         position=peaks.position - base,
-        fwhm=peaks.fwhm,
+        fwhm=peaks.fwhm / widening,
         phase=peaks.phase,
         phase_share=peaks.phase_share,
         d_angstrom=peaks.d_angstrom,
@@ -198,8 +201,9 @@ def _assemble(frame: Frame, fit: LocalFit | None, at: IntArray, purity: FloatArr
         ratio_esd=esds[0],
         offset=offset + base,
         offset_esd=esds[1] / safe,
-        width=width,
-        width_esd=esds[2] / safe,
+        base_offset=base,
+        width=widening * (1.0 + width) - 1.0,
+        width_esd=widening * esds[2] / safe,
         skew=skew,
         skew_esd=esds[3] / safe,
         chi2_reduced=chi2,
@@ -210,11 +214,11 @@ def _assemble(frame: Frame, fit: LocalFit | None, at: IntArray, purity: FloatArr
     )
 
 
-def _peak_base(frame: Frame) -> FloatArray:
-    """Return how far each peak had been moved before it was measured (area-weighted over its reflections)."""
+def _peak_mean(frame: Frame, values: FloatArray) -> FloatArray:
+    """Return the area-weighted mean over each peak's reflections of a value per reflection."""
     used = frame.reflections.peak >= 0
     owner = frame.reflections.peak[used]
     area = np.maximum(frame.reflections.area[used], 1e-300)
     count = int(frame.peaks.position.size)
     total = sum_by(owner, area, count)
-    return np.asarray(sum_by(owner, area * frame.moved_by[used], count) / np.where(total > 0, total, 1.0))
+    return np.asarray(sum_by(owner, area * values[used], count) / np.where(total > 0, total, 1.0))

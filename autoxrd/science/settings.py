@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 __all__ = [
+    "BackgroundSettings",
+    "IntensitySettings",
     "Limits",
     "MeasureSettings",
     "PositionSettings",
@@ -36,6 +38,8 @@ class ReflectionSettings:
     """Half width of the window on which a peak is fitted, in FWHM beyond its outermost lines."""
     line_fwhm: float = 3.0
     """Half width on which a line is evaluated; a Gaussian is complete, a Lorentzian 90 % inside."""
+    tail_fwhm: float = 10.0
+    """Half width on which the change of a moved or widened line is evaluated."""
     merge_fwhm: float = 0.5
     """Reflections closer than this are one peak: they cannot be told apart (sharing one shift and one width)."""
     line_group_relative: float = 0.01
@@ -66,6 +70,8 @@ class PositionSettings:
     """Smallest share of a peak's intensity by which it speaks for one phase."""
     cause_price: float = 9.0
     """chi2 that a cause must take away to be named (3 sigma)."""
+    extra_price: float = 2.4
+    """The same for each further term of an anisotropic cell: 3 sigma of chi2 on n degrees rises by that per degree."""
     rival_margin: float = 9.0
     """Another set of causes whose priced chi2 is within this cannot be told apart from the best."""
     max_separate_phases: int = 4
@@ -74,7 +80,9 @@ class PositionSettings:
     """Rms of the fitted shift, in FWHM, beyond which the model is moved and the peaks measured again."""
     rebase_significance: float = 4.0
     """sqrt of the chi2 improvement that the laws must bring before the model is moved."""
-    rebase_cycles: int = 3
+    rewiden: float = 0.06
+    """Rms of the fitted ln(width) error beyond which the model is widened and measured again."""
+    rebase_cycles: int = 4
     robust_cycles: int = 4
     robust_k: float = 2.5
     """Huber's constant, in scaled esds (Huber 1964, doi:10.1214/aoms/1177703732, with k a little wider)."""
@@ -130,6 +138,34 @@ class UnexplainedSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class IntensitySettings:
+    """Of the logarithms of observed over calculated intensity."""
+
+    own_share: float = 0.9
+    """Smallest share of a peak's intensity by which it speaks for one phase."""
+    floor: float = 1e-3
+    """Relative uncertainty below which no intensity is believed."""
+    min_peaks: int = 4
+    """Fewest peaks for a trend."""
+    min_texture_peaks: int = 6
+    """Fewest peaks for a texture beside scale and trend."""
+    smallest_ratio: float = 1e-3
+    """A phase observed with less than this share of its calculated intensity is absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundSettings:
+    """Of the residual's slow part between peaks."""
+
+    below_sigma: float = 0.5
+    """A channel lies away from peaks when the calculated Bragg intensity is below this many sigma."""
+    piece_fwhm: float = 15.0
+    min_points: int = 20
+    min_pieces: int = 4
+    clip_sigma: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
 class MeasureSettings:
     """All thresholds of the measures."""
 
@@ -137,6 +173,8 @@ class MeasureSettings:
     reflections: ReflectionSettings = field(default_factory=ReflectionSettings)
     positions: PositionSettings = field(default_factory=PositionSettings)
     unexplained: UnexplainedSettings = field(default_factory=UnexplainedSettings)
+    intensities: IntensitySettings = field(default_factory=IntensitySettings)
+    background: BackgroundSettings = field(default_factory=BackgroundSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +219,8 @@ class Limits:
     background_share: float = 0.005
     """Hard: share of points where the background lies below zero by more than ``background_sigmas``."""
     bound_relative: float = 1e-6
+    bound_esds: float = 1e-3
+    """Hard: a parameter this near its bound, relative to the bound itself or in esds, lies on it."""
     fraction_sum_tolerance: float = 0.005
     ghost_ratio: float = 3.0
     """Hard: weight fraction over that which the phase's intensity, weighted by its scattering power, supports."""

@@ -59,12 +59,14 @@ class Templates:
         shift: derivative with respect to the position, per unit of x.
         width: derivative with respect to ln(FWHM).
         skew: change per unit of skewness, -(sigma^3/6) d3/dx3 with sigma = FWHM / 2.3548 (Gram-Charlier).
+        mixing: derivative with respect to the Lorentzian fraction.
     """
 
     value: FloatArray
     shift: FloatArray
     width: FloatArray
     skew: FloatArray
+    mixing: FloatArray
 
 
 def pseudo_voigt(x: FloatArray, position: FloatArray, fwhm: FloatArray, eta: FloatArray) -> FloatArray:
@@ -91,6 +93,7 @@ def templates(
     height = area / fwhm
     lorentz = 1.0 / (1.0 + z2)
     gauss = np.exp(-_LN2 * z2)
+    mixing = (_LORENTZ * lorentz - _GAUSS * gauss) * height[owner]
     gauss *= (height * (1.0 - eta) * _GAUSS)[owner]
     lorentz_height = (height * eta * _LORENTZ)[owner]
     l2 = lorentz * lorentz
@@ -105,4 +108,4 @@ def templates(
     third /= np.square(1.0 + z2)
     third += third_gauss
     third *= -_SKEW
-    return Templates(value=value, shift=-slope * inverse, width=-(value + z * slope), skew=third)
+    return Templates(value=value, shift=-slope * inverse, width=-(value + z * slope), skew=third, mixing=mixing)

@@ -125,7 +125,7 @@ def _areas(
     owner, point = windows.owner, windows.point
     shape = _shape(frame.x[point], bumps.position[owner], bumps.fwhm[owner], splitting)
     totals = frame.totals
-    others = (frame.net_calc, totals.shift, totals.width, totals.skew, np.ones_like(frame.x))
+    others = (frame.net_calc, totals.shift, totals.width, totals.skew, totals.mixing, np.ones_like(frame.x))
     columns = np.stack((shape, *(column[point] for column in others)))
     weight = frame.weight[point]
     area = np.zeros(bumps.position.size)

@@ -178,11 +178,11 @@ def background(model: Model) -> np.ndarray:
 
 
 def phase_patterns(model: Model, table: ReflectionTable) -> np.ndarray:
-    """Full pseudo-Voigts (tails to 30 FWHM), skewed when asked."""
+    """Full pseudo-Voigts (tails to 100 FWHM), skewed when asked."""
     x = axis(model)
     out = np.zeros((len(model.phases), x.size))
     for p, pos, w, eta, area in zip(table.phase, table.position, table.fwhm, table.eta, table.intensity, strict=True):
-        low, high = np.searchsorted(x, (pos - 30 * w, pos + 30 * w))
+        low, high = np.searchsorted(x, (pos - 100 * w, pos + 100 * w))
         t = x[low:high] - pos
         width = w
         if model.asymmetry:

@@ -1,0 +1,88 @@
+"""A straight line through measured points that outliers do not bend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from autoxrd.domain.pattern import FloatArray
+
+__all__ = ["Trend", "robust_fit", "robust_line"]
+
+_CYCLES = 5
+_HUBER = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """``value = intercept + slope * x``; esds scaled by the root of the reduced chi2 where that is > 1."""
+
+    intercept: float
+    slope: float
+    intercept_esd: float
+    slope_esd: float
+    chi2_reduced: float
+    chi2_gain: float
+    """Scaled chi2 that the line takes away from zero everywhere."""
+    n_used: int
+
+
+@dataclass(frozen=True, slots=True)
+class RobustFit:
+    """Coefficients with scaled covariance, the reduced chi2 (robust), the scaled chi2 gained over zero."""
+
+    coefficient: FloatArray
+    covariance: FloatArray
+    chi2_reduced: float
+    chi2_gain: float
+    weights: FloatArray
+
+
+def robust_fit(columns: FloatArray, values: FloatArray, esds: FloatArray) -> RobustFit:
+    """Fit values by columns with weights 1/esd^2 and Huber's bounded influence (doi:10.1214/aoms/1177703732).
+
+    Args:
+        columns: shape (n, c), n >= c.
+        values: shape (n,).
+        esds: shape (n,), > 0.
+    """
+    scaled, target = columns / esds[:, None], values / esds
+    dof = target.size - columns.shape[1]
+    weights = np.ones_like(target)
+    coefficient: FloatArray = np.zeros(columns.shape[1])
+    left = target
+    for _ in range(_CYCLES):
+        root = np.sqrt(weights)
+        coefficient = np.asarray(np.linalg.lstsq(scaled * root[:, None], target * root, rcond=1e-10)[0])
+        left = target - scaled @ coefficient
+        # with few degrees of freedom the median of |left| is small by construction
+        shrunk = np.sqrt(target.size / max(dof, 1))
+        spread = max(1.0, 1.4826 * float(np.median(np.abs(left))) * shrunk)
+        weights = np.minimum(1.0, _HUBER * spread / np.maximum(np.abs(left), 1e-12))
+    chi2 = float(np.dot(weights, left * left))
+    scale = max(1.0, chi2 / dof) if dof > 0 else 1.0
+    normal = scaled.T @ (scaled * weights[:, None])
+    return RobustFit(
+        coefficient=coefficient,
+        covariance=np.linalg.pinv(normal, rcond=1e-12, hermitian=True) * scale,
+        chi2_reduced=chi2 / dof if dof > 0 else 1.0,
+        chi2_gain=max(float(np.dot(weights, target * target)) - chi2, 0.0) / scale,
+        weights=weights,
+    )
+
+
+def robust_line(x: FloatArray, values: FloatArray, esds: FloatArray) -> Trend | None:
+    """Return the robust line through points, None for fewer than three."""
+    if x.size < 3:
+        return None
+    fit = robust_fit(np.stack((np.ones_like(x), x), axis=1), values, esds)
+    return Trend(
+        intercept=float(fit.coefficient[0]),
+        slope=float(fit.coefficient[1]),
+        intercept_esd=float(np.sqrt(fit.covariance[0, 0])),
+        slope_esd=float(np.sqrt(fit.covariance[1, 1])),
+        chi2_reduced=fit.chi2_reduced,
+        chi2_gain=fit.chi2_gain,
+        n_used=int(x.size),
+    )
