@@ -74,7 +74,7 @@ def test_import_loads_nothing_heavy() -> None:
 def test_help_loads_nothing_heavy_and_names_the_commands() -> None:
     answer = run_python(RUN_HELP + LIST_HEAVY, "--help")
     assert json.loads(answer.stderr) == []
-    for command in ("demo", "refine", "graph", "verify", "replay", "resume", "doctor"):
+    for command in ("demo", "refine", "graph", "verify", "replay", "resume", "doctor", "policy"):
         assert command in answer.stdout
 
 
