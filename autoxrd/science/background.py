@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from autoxrd.domain.state import Feature
-from autoxrd.science.arrays import sum_by
+from autoxrd.science.arrays import piece_medians, sum_by
 from autoxrd.science.features import measured, unavailable
 from autoxrd.science.frame import Frame
 from autoxrd.science.noise import chi2_to_z
@@ -29,9 +29,9 @@ def background_slow(frame: Frame, settings: BackgroundSettings) -> Feature:
     if at.size < settings.min_pieces * settings.min_points:
         return unavailable(f"{at.size} channels lie away from peaks", n_used=int(at.size))
     count = max(at.size // size, settings.min_pieces)
-    piece = np.minimum(np.arange(at.size) * count // at.size, count - 1)
+    piece = np.minimum(np.arange(at.size) // (at.size // count), count - 1)
     z = frame.residual[at] / sigma[at]
-    level = np.array([np.median(part) for part in np.split(z, np.flatnonzero(np.diff(piece)) + 1)])
+    level = piece_medians(z, count)
     keep = np.abs(z - level[piece]) < settings.clip_sigma
     number = np.maximum(sum_by(piece[keep], np.ones(int(keep.sum())), count), 1.0)
     mean = sum_by(piece[keep], z[keep], count) / number

@@ -91,7 +91,7 @@ def find_causes(problem: LawProblem, settings: PositionSettings) -> Causes:
         if prices[row] - prices[order[0]] >= settings.rival_margin:
             break
         lacking, other = named - kinds(subsets[row]), kinds(subsets[row]) - named
-        # a rival that only does without is a matter of significance, not of confusion
-        if lacking and other:
+        # a rival that only does without is a matter of significance, and one of more causes can mimic anything
+        if lacking and other and len(kinds(subsets[row])) <= len(named):
             return Causes(problem.fit(best), frozenset(lacking), subsets[row])
     return Causes(problem.fit(best))

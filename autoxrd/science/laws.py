@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.instrument import Geometry
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.arrays import sum_by
+from autoxrd.science.arrays import small_inverse, sum_by
 from autoxrd.science.frame import Frame
 from autoxrd.science.inputs import FitArrays, MeasureContext
 from autoxrd.science.metric import cell_strains
 from autoxrd.science.reflections import PeakMeasures
-from autoxrd.science.settings import PositionSettings
+from autoxrd.science.trend import robust_fit
 
 __all__ = ["LawFit", "LawProblem", "Shift", "Strains", "displacement_law", "law_problem", "strains_of"]
 
@@ -108,10 +108,7 @@ class LawProblem:
         if not at:
             return LawFit((), np.zeros(0), np.zeros((0, 0)), self.chi2_null)
         normal, right = self.normal[np.ix_(at, at)], self.right[at]
-        diagonal = np.sqrt(np.diag(normal))
-        diagonal[diagonal <= 0] = 1.0
-        inverse = np.linalg.pinv(normal / np.outer(diagonal, diagonal), rcond=1e-12, hermitian=True)
-        inverse /= np.outer(diagonal, diagonal)
+        inverse = small_inverse(normal)
         coefficient = inverse @ right
         chi2 = max(self.chi2_null - float(coefficient @ right), 0.0)
         return LawFit(names, coefficient, inverse * self.scale, chi2)
@@ -200,23 +197,6 @@ def _columns(
     return columns
 
 
-def _robust_weights(
-    scaled: FloatArray, target: FloatArray, settings: PositionSettings
-) -> tuple[FloatArray, float, int]:
-    """Return Huber weights, chi2 and rank of the fit by all columns."""
-    weights = np.ones_like(target)
-    left, rank = target, 0
-    for _ in range(settings.robust_cycles):
-        root = np.sqrt(weights)
-        solved = np.linalg.lstsq(scaled * root[:, None], target * root, rcond=1e-10)
-        left, rank = target - scaled @ solved[0], int(solved[2])
-        dof = max(target.size - rank, 1)
-        # with few degrees of freedom the median of |left| is small by construction
-        spread = max(1.0, 1.4826 * float(np.median(np.abs(left))) * np.sqrt(target.size / dof))
-        weights = np.minimum(1.0, settings.robust_k * spread / np.maximum(np.abs(left), 1e-12))
-    return weights, float(np.dot(weights, left * left)), rank
-
-
 def law_problem(measures: PeakMeasures, context: MeasureContext, strains: Strains) -> LawProblem | None:
     """Set up the fit of the shaped peaks' offsets (degrees 2theta); None where peaks are too few.
 
@@ -240,14 +220,16 @@ def law_problem(measures: PeakMeasures, context: MeasureContext, strains: Strain
     matrix = np.stack(list(columns.values()), axis=1)
     scaled = matrix / esds[:, None]
     target = measures.offset[used] / esds
-    weights, chi2, rank = _robust_weights(scaled, target, settings)
-    weighted = scaled * weights[:, None]
+    # a common cell factor beside one for each phase is one too many
+    independent = [i for i, name in enumerate(columns) if name != CELL]
+    fit = robust_fit(matrix[:, independent], measures.offset[used], esds)
+    weighted = scaled * fit.weights[:, None]
     return LawProblem(
         names=tuple(columns),
         columns=matrix,
         normal=weighted.T @ scaled,
         right=weighted.T @ target,
-        chi2_null=float(np.dot(weights, target * target)),
-        scale=max(1.0, chi2 / (count - rank)) if count > rank else 1.0,
+        chi2_null=float(np.dot(fit.weights, target * target)),
+        scale=max(1.0, fit.chi2_reduced),
         used=used,
     )

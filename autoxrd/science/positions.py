@@ -13,6 +13,7 @@ import numpy as np
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.domain.state import Feature
 from autoxrd.science.alignment import Alignment, shift_of
+from autoxrd.science.arrays import small_inverse
 from autoxrd.science.causes import Causes, find_causes, kinds
 from autoxrd.science.features import measured, plain, unavailable
 from autoxrd.science.inputs import MeasureContext
@@ -142,7 +143,7 @@ def _cell(problem: LawProblem, causes: Causes, context: MeasureContext, index: i
     mean = np.mean(rows[mine] / tangent[mine, None], axis=0)
     coefficient, covariance = fit.coefficient[at], fit.covariance[np.ix_(at, at)]
     value, esd, unit = _in_unit(own, float(mean @ coefficient), float(np.sqrt(mean @ covariance @ mean)), context)
-    wald = float(coefficient @ np.linalg.pinv(covariance, hermitian=True) @ coefficient)
+    wald = float(coefficient @ small_inverse(covariance) @ coefficient)
     significance = abs(value) / esd if len(terms) == 1 else max(chi2_to_z(wald, len(terms)), 0.0)
     note = "" if len(terms) == 1 else "the axes change by different amounts"
     return measured(value, esd, n_used=problem.n_used, unit=unit, significance=significance, reason=note)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.arrays import sum_by
+from autoxrd.science.arrays import piece_medians, sum_by
 from autoxrd.science.frame import Frame
 from autoxrd.science.settings import UnexplainedSettings
 
@@ -55,17 +54,19 @@ def slow_part(frame: Frame, widths: FloatArray, settings: UnexplainedSettings) -
     """
     size = int(max(settings.baseline_fwhm * float(np.median(widths)) / float(np.median(frame.step)), 24))
     count = max(frame.x.size // size, 1)
-    bounds = np.linspace(0, frame.x.size, count + 1).astype(np.int64)
-    piece = np.repeat(np.arange(count), np.diff(bounds))
+    length = frame.x.size // count
+    piece = np.minimum(np.arange(frame.x.size) // length, count - 1)
     sigma = np.sqrt(frame.variance)
-    level = np.array([np.median(frame.residual[a:b]) for a, b in pairwise(bounds)])
+    level = piece_medians(frame.residual, count)
     weight = np.minimum(1.0, frame.weight * float(np.median(frame.variance)))
     for _ in range(_CLIP_CYCLES):
         keep = np.abs(frame.residual - level[piece]) < _CLIP * sigma
         total = sum_by(piece[keep], weight[keep], count)
         mean = sum_by(piece[keep], (weight * frame.residual)[keep], count) / np.maximum(total, 1e-300)
         level = np.where(total > 0, mean, level)
-    centres = 0.5 * (frame.x[bounds[:-1]] + frame.x[bounds[1:] - 1])
+    first = np.arange(count) * length
+    last = np.append(first[1:], frame.x.size) - 1
+    centres = 0.5 * (frame.x[first] + frame.x[last])
     return np.asarray(np.interp(frame.x, centres, level))
 
 

@@ -83,9 +83,6 @@ class PositionSettings:
     rewiden: float = 0.06
     """Rms of the fitted ln(width) error beyond which the model is widened and measured again."""
     rebase_cycles: int = 4
-    robust_cycles: int = 4
-    robust_k: float = 2.5
-    """Huber's constant, in scaled esds (Huber 1964, doi:10.1214/aoms/1177703732, with k a little wider)."""
     coarse_zero_deg: float = 1.0
     """Half range of the coarse search for a zero or displacement amplitude."""
     coarse_cell_relative: float = 0.03
@@ -149,6 +146,8 @@ class IntensitySettings:
     """Fewest peaks for a trend."""
     min_texture_peaks: int = 6
     """Fewest peaks for a texture beside scale and trend."""
+    texture_gain: float = 6.0
+    """First-order chi2 gain below which the full texture function is not tried."""
     smallest_ratio: float = 1e-3
     """A phase observed with less than this share of its calculated intensity is absent."""
 

@@ -90,24 +90,30 @@ def texture_feature(
     area = area / sum_by(owner, area, n)[owner]
     axes = low_index_axes(structure.operations)
     cosine2 = _cosines(table.hkl[member], structure, np.array(axes, dtype=float))
-    first = np.array([sum_by(owner, area * np.mean(1.5 * c - 0.5, axis=0), n) for c in cosine2])
+    mean = 1.5 * cosine2.mean(axis=1) - 0.5
+    first = np.array([sum_by(owner, area * row, n) for row in mean])
     weight = 1.0 / np.square(ratios.esd)
     project = _Projector(np.stack((np.ones(n), ratios.s2), axis=1), weight)
     target = project(ratios.value)
-    columns = np.array([project(-3.0 * row) for row in first])
+    columns = project(-3.0 * first)
     norm = np.maximum(columns**2 @ weight, 1e-12)
     gains = np.square(columns @ (weight * target)) / norm
-    best: tuple[float, int, FloatArray] | None = None
-    for axis in np.argsort(-gains, kind="stable")[:_FULL]:
-        shapes = np.array([sum_by(owner, area * row, n) for row in _march(cosine2[axis], _STRENGTHS)])
-        logs = np.log(shapes)
-        left = target[None, :] - np.array([project(row) for row in logs])
-        chi2 = np.square(left) @ weight
+    null = float(np.square(target) @ weight)
+    order = np.argsort(-gains, kind="stable")
+    slope = float(columns[order[0]] @ (weight * target) / norm[order[0]])
+    best = (null - float(gains[order[0]]), int(order[0]), -3.0 * slope * first[order[0]])
+    if gains[order[0]] < settings.texture_gain:
+        # nothing that the full function could make significant
+        return _feature(best, null, axes, n)
+    spread = np.zeros((n, member.size))
+    spread[owner, np.arange(member.size)] = area
+    for axis in order[:_FULL]:
+        logs = np.log(_march(cosine2[axis], _STRENGTHS) @ spread.T)
+        chi2 = np.square(target - project(logs)) @ weight
         at = int(np.argmin(chi2))
-        if best is None or chi2[at] < best[0]:
+        if chi2[at] < best[0]:
             best = (float(chi2[at]), int(axis), logs[at])
-    assert best is not None
-    return _feature(best, float(np.square(target) @ weight), axes, n)
+    return _feature(best, null, axes, n)
 
 
 def _feature(
@@ -123,7 +129,7 @@ def _feature(
 
 
 class _Projector:
-    """Takes scale and trend off a vector, in the metric of the weights."""
+    """Takes scale and trend off vectors (the last axis), in the metric of the weights."""
 
     def __init__(self, nuisance: FloatArray, weight: FloatArray) -> None:
         root = np.sqrt(weight)
@@ -132,4 +138,4 @@ class _Projector:
 
     def __call__(self, values: FloatArray) -> FloatArray:
         scaled = values * self._root
-        return np.asarray((scaled - self._basis @ (self._basis.T @ scaled)) / self._root)
+        return np.asarray((scaled - (scaled @ self._basis) @ self._basis.T) / self._root)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from autoxrd.domain.pattern import FloatArray
+from autoxrd.science.arrays import median, small_inverse
 
 __all__ = ["Trend", "robust_fit", "robust_line"]
 
 _CYCLES = 5
 _HUBER = 2.5
+_SETTLED = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +51,24 @@ def robust_fit(columns: FloatArray, values: FloatArray, esds: FloatArray) -> Rob
     """
     scaled, target = columns / esds[:, None], values / esds
     dof = target.size - columns.shape[1]
-    weights = np.ones_like(target)
-    coefficient: FloatArray = np.zeros(columns.shape[1])
-    left = target
-    for _ in range(_CYCLES):
-        root = np.sqrt(weights)
-        coefficient = np.asarray(np.linalg.lstsq(scaled * root[:, None], target * root, rcond=1e-10)[0])
+    # with few degrees of freedom the median of |left| is small by construction
+    shrunk = float(np.sqrt(target.size / max(dof, 1)))
+    weights, cycles = np.ones_like(target), 0
+    while True:
+        inverse = small_inverse(scaled.T @ (scaled * weights[:, None]))
+        coefficient = inverse @ (scaled.T @ (weights * target))
         left = target - scaled @ coefficient
-        # with few degrees of freedom the median of |left| is small by construction
-        shrunk = np.sqrt(target.size / max(dof, 1))
-        spread = max(1.0, 1.4826 * float(np.median(np.abs(left))) * shrunk)
-        weights = np.minimum(1.0, _HUBER * spread / np.maximum(np.abs(left), 1e-12))
+        spread = max(1.0, 1.4826 * median(np.abs(left)) * shrunk)
+        new = np.minimum(1.0, _HUBER * spread / np.maximum(np.abs(left), 1e-12))
+        cycles += 1
+        if cycles == _CYCLES or np.max(np.abs(new - weights)) < _SETTLED:
+            break
+        weights = new
     chi2 = float(np.dot(weights, left * left))
     scale = max(1.0, chi2 / dof) if dof > 0 else 1.0
-    normal = scaled.T @ (scaled * weights[:, None])
     return RobustFit(
         coefficient=coefficient,
-        covariance=np.linalg.pinv(normal, rcond=1e-12, hermitian=True) * scale,
+        covariance=inverse * scale,
         chi2_reduced=chi2 / dof if dof > 0 else 1.0,
         chi2_gain=max(float(np.dot(weights, target * target)) - chi2, 0.0) / scale,
         weights=weights,

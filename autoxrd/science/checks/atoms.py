@@ -108,6 +108,7 @@ def short_contacts(
     frac = np.array([(a.x, a.y, a.z) for a in atoms])
     images = (np.einsum("oij,aj->aoi", rotations, frac) + shifts).reshape(-1, 3)
     owner = np.repeat(np.arange(len(atoms)), len(rotations))
+    first_image = np.arange(len(atoms)) * len(rotations)
     orth, extra = _orthogonal(cell), _translations(cell, float(limit.max()))
     best = np.full((len(atoms), len(atoms)), np.inf)
     for begin in range(0, len(atoms), _BLOCK):
@@ -119,9 +120,7 @@ def short_contacts(
             # an image on the atom itself is the atom: a special position, given to the digits of a file
             own = (owner[None, :] == rows[:, None]) & (distance < _SPECIAL_ANGSTROM)
             distance[own] = np.inf
-            for j in range(len(atoms)):
-                shortest = distance[:, owner == j].min(axis=1)
-                best[rows, j] = np.minimum(best[rows, j], shortest)
+            best[rows] = np.minimum(best[rows], np.minimum.reduceat(distance, first_image, axis=1))
     first, second = np.nonzero(np.triu(best < limit))
     return first.astype(np.int64), second.astype(np.int64), best[first, second]
 
