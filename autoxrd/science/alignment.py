@@ -140,7 +140,8 @@ def _wanted(current: Alignment, context: MeasureContext) -> Adjustment | None:
         shift = shift_of(fit, context, len(current.strains.peak))
         if _shift_matters(current, problem, fit, settings):
             wanted, changed = replace(wanted, shift=shift), True
-    trend = width_trend(current.measures)
+    # a shift of the order of a width looks like a width to second order: shifts go first
+    trend = None if changed else width_trend(current.measures)
     if trend is not None and _width_matters(current, trend, settings):
         wanted, changed = replace(wanted, width=(trend.intercept, trend.slope)), True
     return wanted if changed else None

@@ -8,10 +8,12 @@ the cheapest subset taken, and a cause that a rival subset of nearly the same pr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 
+from autoxrd.domain.pattern import FloatArray
 from autoxrd.science.laws import CELL, DISPLACEMENT, ZERO, LawFit, LawProblem
 from autoxrd.science.settings import PositionSettings
 
@@ -43,12 +45,12 @@ def kinds(names: tuple[str, ...]) -> set[str]:
     return {name.split(".")[0] for name in names}
 
 
-def _cell_options(problem: LawProblem, settings: PositionSettings) -> list[tuple[str, ...]]:
+def _cell_options(names: tuple[str, ...], settings: PositionSettings) -> list[tuple[str, ...]]:
     """Return every combination of cells held, isotropic or free within the symmetry."""
-    phases = sorted({name.split(".")[1] for name in problem.names if name.startswith(f"{CELL}.")})
+    phases = sorted({name.split(".")[1] for name in names if name.startswith(f"{CELL}.")})
     options = []
     for phase in phases:
-        free = tuple(n for n in problem.names if n == f"{CELL}.{phase}" or n.startswith(f"{CELL}.{phase}."))
+        free = tuple(n for n in names if n == f"{CELL}.{phase}" or n.startswith(f"{CELL}.{phase}."))
         options.append(list(dict.fromkeys(((), free[:1], free))))
     if len(phases) > settings.max_separate_phases:
         tables = [tuple(option[min(level, len(option) - 1)] for option in options) for level in range(3)]
@@ -56,20 +58,25 @@ def _cell_options(problem: LawProblem, settings: PositionSettings) -> list[tuple
         tables = list(product(*options))
     found = []
     for table in tables:
-        names = tuple(name for part in table for name in part)
-        found.append(names)
+        columns = tuple(name for part in table for name in part)
+        found.append(columns)
         # a factor common to all beside one for each is one too many
-        if CELL in problem.names and not all(table):
-            found.append((CELL, *names))
+        if CELL in names and not all(table):
+            found.append((CELL, *columns))
     return list(dict.fromkeys(found))
 
 
-def _subsets(problem: LawProblem, settings: PositionSettings) -> list[tuple[str, ...]]:
+@lru_cache(maxsize=64)
+def _subsets(
+    names: tuple[str, ...], n_used: int, settings: PositionSettings
+) -> tuple[tuple[tuple[str, ...], ...], FloatArray]:
+    """Return every set of causes that so many peaks can bear, and its price."""
     shifts: list[tuple[str, ...]] = [(), (ZERO,)]
-    if DISPLACEMENT in problem.names:
+    if DISPLACEMENT in names:
         shifts += [(DISPLACEMENT,), (ZERO, DISPLACEMENT)]
-    cells = _cell_options(problem, settings)
-    return [(*shift, *cell) for shift in shifts for cell in cells if len(shift) + len(cell) < problem.n_used]
+    cells = _cell_options(names, settings)
+    found = tuple((*shift, *cell) for shift in shifts for cell in cells if len(shift) + len(cell) < n_used)
+    return found, np.array([_price(columns, settings) for columns in found])
 
 
 def _price(names: tuple[str, ...], settings: PositionSettings) -> float:
@@ -79,11 +86,11 @@ def _price(names: tuple[str, ...], settings: PositionSettings) -> float:
 
 def find_causes(problem: LawProblem, settings: PositionSettings) -> Causes:
     """Return the cheapest subset of causes and what is ambiguous about it."""
-    everything = problem.chi2_of([problem.names])[0]
+    everything = problem.chi2_of((problem.names,))[0]
     if (problem.chi2_null - everything) / problem.scale < settings.cause_price:
         return Causes(problem.fit(()))
-    subsets = _subsets(problem, settings)
-    prices = problem.chi2_of(subsets) / problem.scale + np.array([_price(names, settings) for names in subsets])
+    subsets, price = _subsets(problem.names, problem.n_used, settings)
+    prices = problem.chi2_of(subsets) / problem.scale + price
     order = np.argsort(prices, kind="stable")
     best = subsets[order[0]]
     named = kinds(best)

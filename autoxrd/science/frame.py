@@ -18,6 +18,8 @@ __all__ = ["Frame", "Lines", "Peaks", "Reflections", "Totals", "build_frame", "e
 
 IntArray = NDArray[np.int64]
 
+_CHUNK = 128
+
 
 @dataclass(frozen=True, slots=True)
 class Lines:
@@ -302,16 +304,18 @@ def _difference(frame: Frame, old: Lines, new: Lines) -> FloatArray:
 
     Only the difference of two pseudo-Voigts is ours; what else the engine's profile has stays as it was calculated.
     """
-    changed = np.flatnonzero(
-        (np.abs(new.position - old.position) > 1e-3 * old.fwhm) | (np.abs(np.log(new.fwhm / old.fwhm)) > 1e-3)
-    )
-    if changed.size == 0:
-        return np.zeros_like(frame.x)
-    reach = frame.settings.tail_fwhm * np.maximum(old.fwhm, new.fwhm)[changed]
-    middle = 0.5 * (old.position + new.position)[changed]
-    windows = windows_between(frame.x, middle - reach, middle + reach)
-    owner, x = windows.owner, frame.x[windows.point]
-    eta = old.eta[changed][owner]
-    change = pseudo_voigt(x, new.position[changed][owner], new.fwhm[changed][owner], eta)
-    change -= pseudo_voigt(x, old.position[changed][owner], old.fwhm[changed][owner], eta)
-    return sum_by(windows.point, change * old.area[changed][owner], frame.x.size)
+    settings = frame.settings
+    moved = np.abs(new.position - old.position) > settings.same_fwhm * old.fwhm
+    widened = np.abs(np.log(new.fwhm / old.fwhm)) > settings.same_fwhm
+    change = np.zeros_like(frame.x)
+    at = np.flatnonzero(moved | widened)
+    for part in np.array_split(at, max(at.size // _CHUNK, 1)) if at.size else ():
+        reach = settings.tail_fwhm * np.maximum(old.fwhm, new.fwhm)[part]
+        middle = 0.5 * (old.position + new.position)[part]
+        windows = windows_between(frame.x, middle - reach, middle + reach)
+        owner, x, area = part[windows.owner], frame.x[windows.point], old.area
+        values = pseudo_voigt(x, new.position[owner], new.fwhm[owner], old.eta[owner])
+        values -= pseudo_voigt(x, old.position[owner], old.fwhm[owner], old.eta[owner])
+        values *= area[owner]
+        change += sum_by(windows.point, values, frame.x.size)
+    return change

@@ -113,7 +113,7 @@ class LawProblem:
         chi2 = max(self.chi2_null - float(coefficient @ right), 0.0)
         return LawFit(names, coefficient, inverse * self.scale, chi2)
 
-    def chi2_of(self, subsets: list[tuple[str, ...]]) -> FloatArray:
+    def chi2_of(self, subsets: tuple[tuple[str, ...], ...]) -> FloatArray:
         """Return chi2 (not scaled) of many subsets at once, shape (len(subsets),)."""
         index = {name: i for i, name in enumerate(self.names)}
         mask = np.zeros((len(subsets), len(self.names)))

@@ -38,8 +38,10 @@ class ReflectionSettings:
     """Half width of the window on which a peak is fitted, in FWHM beyond its outermost lines."""
     line_fwhm: float = 3.0
     """Half width on which a line is evaluated; a Gaussian is complete, a Lorentzian 90 % inside."""
-    tail_fwhm: float = 10.0
+    tail_fwhm: float = 8.0
     """Half width on which the change of a moved or widened line is evaluated."""
+    same_fwhm: float = 0.01
+    """Moves of less than this many FWHM, and relative changes of width, are not worth evaluating."""
     merge_fwhm: float = 0.5
     """Reflections closer than this are one peak: they cannot be told apart (sharing one shift and one width)."""
     line_group_relative: float = 0.01
