@@ -13,12 +13,14 @@ from autoxrd.domain.pattern import AxisKind, Notice, Pattern, PatternHints
 from autoxrd.errors import UserInputError
 from autoxrd.io.instrument_gsas import is_gsas_instrument, read_gsas_instrument
 from autoxrd.io.instrument_gsas2 import is_gsas2_instrument, read_gsas2_instrument
+from autoxrd.io.quality import strongest_line_width
 from autoxrd.io.settings import DEFAULT_INSTRUMENT_SETTINGS, InstrumentSettings
 from autoxrd.io.source import input_error, load_source, shown
 from autoxrd.io.wavelengths import (
     as_geometry,
     as_radiation,
     instrument_of_lines,
+    is_laboratory_line,
     lines_of_anode,
     monochromator_polarization,
     parse_wavelengths,
@@ -74,10 +76,12 @@ def resolve_instrument(
         settings: defaults and tolerances.
 
     Raises:
-        UserInputError: ``wavelength_missing``, ``wavelength_ambiguous``, ``wavelength_invalid``, ``anode_unknown``,
+        UserInputError: ``axis_unsupported`` (time of flight), ``wavelength_missing``, ``wavelength_ambiguous``, ``wavelength_invalid``, ``anode_unknown``,
             ``geometry_unknown``, ``radiation_unknown``, ``monochromator_angle_invalid`` and those of
             ``read_instrument``.
     """
+    if pattern.axis is AxisKind.TOF:
+        raise _time_of_flight(pattern)
     if anode is not None and wavelength is not None:
         sentence = "both an anode and a wavelength are given; give one of them."
         raise UserInputError("wavelength_ambiguous", sentence)
@@ -125,18 +129,19 @@ def _without_file(
 ) -> Instrument:
     """Build the instrument from the options or from the pattern's own header."""
     hints = pattern.hints
-    kind = as_radiation(radiation if radiation is not None else (hints.radiation or Radiation.XRAY))
+    stated = radiation if radiation is not None else hints.radiation
+    notices: list[Notice] = []
     lines, origin = asked, f"as given: {shown(asked_text or '')}"
     if lines is None:
-        lines, origin = _lines_of_hints(hints, kind), f"header of {pattern.source_name}"
-        pair = _pair_of(lines, kind, settings)
+        lines, origin = _lines_of_hints(hints), f"header of {pattern.source_name}"
+        pair = _pair_of(lines, settings) if stated is None or as_radiation(stated) is Radiation.XRAY else None
         if pair is not None:
-            built = instrument_of_lines(pair, radiation=kind, geometry=geometry, origin=origin, settings=settings)
+            lines = pair
             text = (
                 "The header names only the K-alpha 1 wavelength of a tube: K-alpha 2 is added with half its intensity; "
                 "give --wavelength for a monochromatic beam."
             )
-            return replace(built, notices=(*built.notices, Notice("ka2_assumed", text)))
+            notices.append(Notice("ka2_assumed", text))
     if lines is None:
         name = pattern.source_name or "the pattern"
         sentence = (
@@ -144,17 +149,40 @@ def _without_file(
             "(1.5406 or 1.5406,1.5444:0.5, angstrom) or --instrument FILE."
         )
         raise input_error("wavelength_missing", name, sentence)
-    return instrument_of_lines(lines, radiation=kind, geometry=geometry, origin=origin, settings=settings)
+    kind = as_radiation(stated) if stated is not None else _likely_radiation(pattern, lines, notices, settings)
+    if geometry is None and any(notice.code == "transmission_geometry" for notice in pattern.notices):
+        geometry = Geometry.DEBYE_SCHERRER
+    built = instrument_of_lines(lines, radiation=kind, geometry=geometry, origin=origin, settings=settings)
+    return replace(built, notices=(*notices, *built.notices))
 
 
-def _lines_of_hints(hints: PatternHints, radiation: Radiation) -> tuple[EmissionLine, ...] | None:
+def _likely_radiation(
+    pattern: Pattern, lines: tuple[EmissionLine, ...], notices: list[Notice], settings: InstrumentSettings
+) -> Radiation:
+    """Tell neutrons from synchrotron radiation by the width of the lines, where nobody says which it is."""
+    wavelength = lines[0].wavelength_angstrom
+    tube = len(lines) > 1 or is_laboratory_line(wavelength, settings)
+    if tube or pattern.axis is not AxisKind.TWO_THETA or wavelength < settings.neutron_min_wavelength_angstrom:
+        return Radiation.XRAY
+    width = strongest_line_width(pattern)
+    neutron = width >= settings.neutron_min_fwhm_deg
+    text = (
+        f"Nothing states the radiation; the wavelength {wavelength:g} is that of no tube and the strongest line is "
+        f"{width:.3f} degrees wide: {'neutrons' if neutron else 'synchrotron X-rays'} are assumed. "
+        "Say --radiation xray or neutron if that is wrong."
+    )
+    notices.append(Notice("radiation_assumed", text))
+    return Radiation.NEUTRON if neutron else Radiation.XRAY
+
+
+def _lines_of_hints(hints: PatternHints) -> tuple[EmissionLine, ...] | None:
     """Lines that the pattern's header gives; an anode alone stands for both K-alpha lines."""
     wavelengths = [value for value in hints.wavelengths_angstrom if 0.05 < value < 10.0]
     if wavelengths:
         ratio = hints.ka2_ratio if hints.ka2_ratio is not None and 0.0 < hints.ka2_ratio <= 1.0 else 0.5
         first, *others = wavelengths[:2]
         return (EmissionLine(first), *(EmissionLine(value, ratio) for value in others))
-    if hints.anode is not None and radiation is Radiation.XRAY:
+    if hints.anode is not None and hints.radiation != Radiation.NEUTRON.value:
         try:
             return lines_of_anode(hints.anode)
         except UserInputError:
@@ -162,11 +190,9 @@ def _lines_of_hints(hints: PatternHints, radiation: Radiation) -> tuple[Emission
     return None
 
 
-def _pair_of(
-    lines: tuple[EmissionLine, ...] | None, radiation: Radiation, settings: InstrumentSettings
-) -> tuple[EmissionLine, ...] | None:
+def _pair_of(lines: tuple[EmissionLine, ...] | None, settings: InstrumentSettings) -> tuple[EmissionLine, ...] | None:
     """Add K-alpha 2 where a header names K-alpha 1 alone: most laboratory beams hold both."""
-    if lines is None or len(lines) != 1 or radiation is not Radiation.XRAY:
+    if lines is None or len(lines) != 1:
         return None
     for alpha1, alpha2 in ANODE_LINES.values():
         stated = lines[0].wavelength_angstrom
@@ -200,6 +226,12 @@ def _finish(
     )
 
 
+def _time_of_flight(pattern: Pattern) -> UserInputError:
+    """Build the refusal of a pattern over flight time."""
+    sentence = "is a time-of-flight pattern, which cannot be refined yet; expected constant wavelength."
+    return input_error("axis_unsupported", pattern.source_name or "the pattern", sentence)
+
+
 def as_two_theta(pattern: Pattern, instrument: Instrument) -> Pattern:
     """Return the pattern on a 2theta axis; Q and d are converted with the first wavelength.
 
@@ -211,8 +243,7 @@ def as_two_theta(pattern: Pattern, instrument: Instrument) -> Pattern:
     if pattern.axis is AxisKind.TWO_THETA:
         return pattern
     if pattern.axis is AxisKind.TOF:
-        sentence = "is a time-of-flight pattern, which cannot be refined yet; expected constant wavelength."
-        raise input_error("axis_unsupported", pattern.source_name or "the pattern", sentence)
+        raise _time_of_flight(pattern)
     wavelength = instrument.lines[0].wavelength_angstrom
     is_q = pattern.axis is AxisKind.Q
     sine = pattern.x * wavelength / (4.0 * math.pi) if is_q else wavelength / (2.0 * pattern.x)

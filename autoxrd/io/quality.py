@@ -8,7 +8,7 @@ import numpy as np
 
 from autoxrd.domain.pattern import AxisKind, FloatArray, Notice, Pattern
 
-__all__ = ["DEFAULT_QUALITY_SETTINGS", "QualitySettings", "assess_pattern"]
+__all__ = ["DEFAULT_QUALITY_SETTINGS", "QualitySettings", "assess_pattern", "strongest_line_width"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ def _counts(pattern: Pattern, settings: QualitySettings) -> list[Notice]:
     return out
 
 
-def _step(pattern: Pattern, settings: QualitySettings) -> list[Notice]:
-    """Steps across the half width of the strongest line."""
+def _strongest_line(pattern: Pattern) -> tuple[int, int]:
+    """Indices of the first points below half height on both sides of the strongest line."""
     net = pattern.y - _background(pattern)
     top = int(np.argmax(net))
     half = net[top] / 2.0
@@ -118,6 +118,18 @@ def _step(pattern: Pattern, settings: QualitySettings) -> list[Notice]:
         left -= 1
     while right < pattern.n_points - 1 and net[right] > half:
         right += 1
+    return left, right
+
+
+def strongest_line_width(pattern: Pattern) -> float:
+    """Full width at half height of the strongest line, in the unit of the axis, to about one step."""
+    left, right = _strongest_line(pattern)
+    return float(pattern.x[right] - pattern.x[left]) * (right - left - 1) / max(1, right - left)
+
+
+def _step(pattern: Pattern, settings: QualitySettings) -> list[Notice]:
+    """Steps across the half width of the strongest line."""
+    left, right = _strongest_line(pattern)
     across = right - left - 1
     if across < settings.min_points_per_fwhm:
         text = f"The strongest line has {across} points across its half width; at least 5 are needed for its shape."

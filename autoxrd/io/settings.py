@@ -46,7 +46,7 @@ class ReadSettings:
         esd_flat_ratio: largest factor between the column and ``sqrt(y)`` where the slope says nothing.
     """
 
-    max_bytes: int = 200_000_000
+    max_bytes: int = 100_000_000
     max_points: int = 2_000_000
     min_points: int = 50
     min_range_deg: float = 2.0
@@ -106,7 +106,10 @@ class InstrumentSettings:
     Args:
         max_bytes: larger instrument files are refused.
         laboratory_line_tolerance: relative distance from the K-alpha lines of a tube within which a
-            wavelength is a laboratory one (tables differ by 5e-5; beamline energies are chosen freely).
+            wavelength is a laboratory one (tables differ by 6e-5; other sources choose freely).
+        neutron_min_wavelength_angstrom, neutron_min_fwhm_deg: where nobody states the radiation and the
+            wavelength is that of no tube, it is taken as neutrons when both are exceeded. Constant-wavelength
+            neutron lines are 0.2 to 0.6 degrees wide, synchrotron lines of the same wavelengths a tenth of it.
         wavelength_conflict: relative difference of two statements of one wavelength worth a notice.
         unpolarised: fraction K of an unpolarised beam.
         synchrotron_polarization: fraction K of a bending magnet or undulator, diffracting vertically, where
@@ -117,7 +120,9 @@ class InstrumentSettings:
     """
 
     max_bytes: int = 2_000_000
-    laboratory_line_tolerance: float = 2e-4
+    laboratory_line_tolerance: float = 1e-4
+    neutron_min_wavelength_angstrom: float = 1.0
+    neutron_min_fwhm_deg: float = 0.15
     wavelength_conflict: float = 2e-4
     unpolarised: float = 0.5
     synchrotron_polarization: float = 0.95

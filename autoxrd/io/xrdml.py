@@ -161,6 +161,9 @@ def _hints(measurement: Element, time: float | None) -> tuple[PatternHints, tupl
     if _has_monochromator(diffracted):
         text = "A diffracted-beam monochromator is listed: give its 2theta so that the polarisation is right."
         notices.append(Notice("diffracted_monochromator", text))
+    if (measurement.get("sampleMode") or "").lower() == "transmission":
+        text = "The specimen was measured in transmission: the displacement law is that of Debye-Scherrer geometry."
+        notices.append(Notice("transmission_geometry", text))
     wavelengths = tuple(value for value in (alpha1, alpha2) if value is not None and value > 0.0)
     anode = None if incident is None else (incident.findtext(".//{*}anodeMaterial") or "").strip() or None
     radius = None if incident is None else to_float(incident.findtext("{*}radius") or "")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from autoxrd.domain.instrument import Geometry, Radiation
-from autoxrd.domain.pattern import AxisKind, Pattern, PatternHints
+from autoxrd.domain.pattern import AxisKind, Notice, Pattern, PatternHints
 from autoxrd.errors import UserInputError
 from autoxrd.io import (
     as_two_theta,
@@ -281,8 +282,35 @@ def test_q_and_d_become_two_theta() -> None:
     same = _pattern()
     assert as_two_theta(same, instrument) is same
     with pytest.raises(UserInputError) as caught:
+        resolve_instrument(_pattern(axis=AxisKind.TOF, x=X * 1000))
+    assert caught.value.code == "axis_unsupported"
+    with pytest.raises(UserInputError) as caught:
         as_two_theta(_pattern(axis=AxisKind.TOF, x=X * 1000), instrument)
     assert caught.value.code == "axis_unsupported"
     with pytest.raises(UserInputError) as caught:
         as_two_theta(_pattern(axis=AxisKind.Q, x=q * 1000), instrument)
     assert caught.value.code == "pattern_too_short"
+
+
+def test_neutrons_are_told_from_a_synchrotron_by_the_line_width(shared_file: Callable[[str], Path]) -> None:
+    for name, wavelength, radiation in (
+        ("neut-lbco-hrpt/lbco_hrpt.xye", "1.494", Radiation.NEUTRON),
+        ("neut-herbertsmithite-hrpt/hs_hrpt.xye", "1.89", Radiation.NEUTRON),
+        ("neut-al2o3-bt1/Al2O3.dat", "1.5403", Radiation.NEUTRON),
+        ("neut-garnet-d1a/garnet.raw", "1.909", Radiation.NEUTRON),
+        ("sync-hct-dash/hct_dash.xye", "1.1294", Radiation.XRAY),
+        ("sync-nac-11bm/11BM_NAC.fxye", "0.413909", Radiation.XRAY),
+        ("lab-nacoo2-texture/KD1-2_5-90_30min.xy", "1.540596,1.544493:0.5", Radiation.XRAY),
+    ):
+        found = resolve_instrument(read_pattern(shared_file(name)), wavelength=wavelength)
+        assert found.radiation is radiation, name
+        said = resolve_instrument(read_pattern(shared_file(name)), wavelength=wavelength, radiation="xray")
+        assert said.radiation is Radiation.XRAY
+        assert "radiation_assumed" not in _codes(said)
+
+
+def test_a_transmission_scan_is_not_bragg_brentano() -> None:
+    notice = Notice("transmission_geometry", "text")
+    pattern = replace(_pattern(PatternHints(anode="Cu")), notices=(notice,))
+    assert resolve_instrument(pattern).geometry is Geometry.DEBYE_SCHERRER
+    assert resolve_instrument(pattern, geometry="bb").geometry is Geometry.BRAGG_BRENTANO
