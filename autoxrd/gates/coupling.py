@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from autoxrd.domain.state import Feature, FitState
+from autoxrd.gates.geometry import AngularRange
 from autoxrd.gates.policy_model import CoupledSet, Group, Policy
 from autoxrd.gates.selectors import Selector, covers, parse_parameter
 
 __all__ = ["CoupledFinding", "Separability", "find_coupled", "read_separability", "site_closure", "sites_of"]
 
-_CAUSE = re.compile(r"(?<![\w.])(?:cell(?:\.(?P<phase>[^\s,;()]+))?|zero|displacement)(?![\w])")
+_CAUSE = re.compile(r"(?<![\w.-])(?:cell(?: of (?P<of>[^\s,;()]+))?|zero|displacement)(?![\w-])")
 _SAME_POSITION = 1e-4
 """Fractional coordinates closer than this are one site (a CIF gives four to five decimals)."""
 
@@ -66,10 +67,11 @@ class _Free:
 
 
 def read_separability(features: Mapping[str, Feature]) -> Separability:
-    """Read ``position.separable``: 1, or 0 with the terms named in its reason.
+    """Read ``position.separable``: 1, or 0 with the rival explanations in its reason.
 
-    Terms named in one clause (clauses end at ``;``) cannot be told apart from each other; a reason that names
-    fewer than two means that none can.
+    "zero and cell of A or displacement and cell of A" leaves open whether it is zero or displacement: each cause of one
+    explanation is tangled with each of the other, but not with what both share. A reason that names no such pair
+    means that nothing can be told apart.
     """
     feature = features.get("position.separable")
     if feature is None or not feature.available or feature.value is None:
@@ -78,11 +80,16 @@ def read_separability(features: Mapping[str, Feature]) -> Separability:
         return Separability(known=True, inseparable=frozenset())
     pairs: set[frozenset[str]] = set()
     for clause in feature.reason.split(";"):
-        named = sorted({match.group(0) for match in _CAUSE.finditer(clause)})
-        pairs.update(frozenset(pair) for pair in combinations(named, 2))
+        rivals = [frozenset(_cause(match) for match in _CAUSE.finditer(part)) for part in clause.split(" or ")]
+        for one, other in combinations(rivals, 2):
+            pairs.update(frozenset({a, b}) for a in one - other for b in other - one)
     if not pairs:
         pairs = {frozenset(pair) for pair in combinations(("zero", "displacement", "cell"), 2)}
     return Separability(known=True, inseparable=frozenset(pairs))
+
+
+def _cause(match: re.Match[str]) -> str:
+    return f"cell.{match['of']}" if match["of"] else match.group(0)
 
 
 def sites_of(state: FitState) -> dict[tuple[str, str], str]:
@@ -136,7 +143,7 @@ def find_coupled(
     *,
     policy: Policy,
     constraints: Sequence[str] = (),
-    s2_span: float | None = None,
+    span: AngularRange | None = None,
 ) -> tuple[CoupledFinding, ...]:
     """Find the coupled sets among ``free`` that ``added`` takes part in.
 
@@ -148,7 +155,8 @@ def find_coupled(
         policy: the rules.
         constraints: declared relations, each naming its parameters with blanks between (``A + B = 1``); a set is
             excused when one constraint names a member of each of its sides.
-        s2_span: range of (sin(theta)/lambda)^2 in angstrom^-2, None where unknown.
+        span: range of the pattern, None where unknown; it decides what the range can separate, and the record of
+            the parent (``position.separable``) only where it is not known.
     """
     sites = sites_of(parent)
     members = list(_meanings(free, sites))
@@ -158,7 +166,7 @@ def find_coupled(
     separability = read_separability(parent.features)
     found: list[CoupledFinding] = []
     for rule in policy.coupled:
-        concerned = _concerned(rule, separability, s2_span, policy)
+        concerned = _concerned(rule, separability, span, policy)
         if not rule.enabled or not concerned:
             continue
         for where in _scopes(rule, members):
@@ -188,13 +196,19 @@ def _names_in(constraint: str, known: Sequence[str]) -> frozenset[str]:
     )
 
 
-def _concerned(rule: CoupledSet, separability: Separability, s2_span: float | None, policy: Policy) -> frozenset[str]:
+def _concerned(
+    rule: CoupledSet, separability: Separability, span: AngularRange | None, policy: Policy
+) -> frozenset[str]:
     """Return the phases whose cells the rule is about now: ``*`` for all, empty where it does not apply."""
     everything, nothing = frozenset({"*"}), frozenset[str]()
     if rule.when == "always":
         return everything
     if rule.when == "narrow_range":
+        s2_span = span.s2_span if span is not None else None
         return everything if s2_span is not None and s2_span < policy.coupling.narrow_s2_span else nothing
+    if span is not None:
+        tangled = span.correlation(*rule.causes) > policy.limits.max_correlation
+        return everything if tangled else nothing
     if not separability.known:
         return everything if policy.coupling.unknown_separability == "refuse" else nothing
     return separability.phases(rule.causes)

@@ -5,9 +5,9 @@ The values and their sources stand in the TOML files beside (``policies/``), nev
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from autoxrd.domain.action import ActionKind, Stage
 
@@ -108,10 +108,16 @@ class CoupledSet(_Frozen):
     scope: Literal["job", "phase", "site"]
     when: Literal["always", "inseparable", "narrow_range"]
     causes: tuple[Literal["zero", "displacement", "cell"], ...] = ()
-    """For ``inseparable``: the position terms that ``position.separable`` must be able to tell apart."""
+    """For ``inseparable``: the two position laws that the range must be able to tell apart."""
     groups: Annotated[tuple[Group, ...], Field(min_length=2)]
     why: str
     enabled: bool = True
+
+    @model_validator(mode="after")
+    def _two_causes(self) -> Self:
+        if self.when == "inseparable" and len(set(self.causes)) != 2:
+            raise ValueError("a rule with when = 'inseparable' names its two causes")
+        return self
 
 
 class Coupling(_Frozen):

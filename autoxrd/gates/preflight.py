@@ -9,6 +9,7 @@ from autoxrd.domain.decision import GateCheck
 from autoxrd.domain.state import FitState
 from autoxrd.gates.coupling import find_coupled, site_closure
 from autoxrd.gates.evidence import check_evidence
+from autoxrd.gates.geometry import AngularRange, range_of
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.predictions import check_predictions
 from autoxrd.gates.selectors import canonical, covers, is_selector, parse_parameter, resolve, resolve_all
@@ -41,9 +42,6 @@ _WITHOUT_PARAMETERS = frozenset(
 )
 """Kinds whose content stands in ``settings``, or that take what is free already."""
 
-_S2_SPAN = "range.s2_span"
-"""Feature that holds the range of (sin(theta)/lambda)^2, angstrom^-2."""
-
 Fault = tuple[str, str]
 
 
@@ -56,7 +54,7 @@ def preflight(
     known_parameters: Sequence[str],
     constraints: Sequence[str] = (),
     rejected: Sequence[Action] = (),
-    s2_span: float | None = None,
+    span: AngularRange | None = None,
 ) -> tuple[GateCheck, ...]:
     """Check an action against the record of the state it starts from; every fault is reported.
 
@@ -68,16 +66,14 @@ def preflight(
         known_parameters: names of all parameters of the parent state.
         constraints: declared relations between parameters, e.g. ``phase.P.atom.Fe1.occupancy + ... = 1``.
         rejected: proposals from the same state that were rejected before.
-        s2_span: range of (sin(theta)/lambda)^2 of the pattern in angstrom^-2; the feature ``range.s2_span`` of the
-            parent is taken where this is None.
+        span: range of the pattern; read from the parent's features ``range.two_theta_min`` and
+            ``range.two_theta_max`` where this is None.
 
     Returns:
         One check for each of `PREFLIGHT_RULES`, in that order.
     """
     added = _added(action, parent, known_parameters)
-    if s2_span is None:
-        feature = parent.features.get(_S2_SPAN)
-        s2_span = feature.value if feature is not None and feature.available else None
+    span = span or range_of(parent)
     return (
         _check("parent", _parent(action, parent_id)),
         _check("stage", _stage(action, policy)),
@@ -85,7 +81,7 @@ def preflight(
         _check("bounds", _bounds(action, policy, added)),
         check_evidence(action.evidence, parent, parent_id, policy=policy),
         check_predictions(action, parent, policy=policy),
-        _check("coupled", _coupled(action, parent, policy, known_parameters, added, constraints, s2_span)),
+        _check("coupled", _coupled(action, parent, policy, known_parameters, added, constraints, span)),
         _check("repeat", _repeat(action, rejected)),
     )
 
@@ -206,13 +202,13 @@ def _coupled(
     known: Sequence[str],
     added: Sequence[str],
     constraints: Sequence[str],
-    s2_span: float | None,
+    span: AngularRange | None,
 ) -> list[Fault]:
     if action.kind is ActionKind.FREEZE:  # it only takes parameters out
         return []
     added = site_closure(added, parent, known)
     free = tuple(dict.fromkeys((*site_closure(resolve_all(parent.released, known), parent, known), *added)))
-    found = find_coupled(free, added, parent, known, policy=policy, constraints=constraints, s2_span=s2_span)
+    found = find_coupled(free, added, parent, known, policy=policy, constraints=constraints, span=span)
     faults: list[Fault] = []
     for finding in found:
         sides = " with ".join(side[0] + (f" (+{len(side) - 1})" if len(side) > 1 else "") for side in finding.members)

@@ -25,7 +25,7 @@ DEFAULT = {
     "same pair may rise": 0.001,
     "worse by": 0.25,
     "soft counts": False,
-    "weights": {"gof": 1.0, "abs": 2.0, "q": 3.0, "k": 0.002, "c": 1.0, "hard": 10.0, "soft": 0.1},
+    "weights": {"gof": 1.0, "abs": 2.0, "q": 3.0, "k": 0.002, "c": 0.1, "hard": 10.0, "soft": 0.1},
     "gain": 1e-6,
 }
 

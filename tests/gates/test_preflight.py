@@ -8,6 +8,7 @@ import pytest
 
 from autoxrd.domain.action import Action, ActionKind, Bound, Evidence, Prediction, Stage
 from autoxrd.domain.state import Feature, FitState
+from autoxrd.gates.geometry import AngularRange
 from autoxrd.gates.policy import Policy, load_policy
 from autoxrd.gates.preflight import PREFLIGHT_RULES, preflight
 from tests.gates.factory import NAMES, PARENT_ID, action, evidence, prediction, state
@@ -214,17 +215,38 @@ def test_capillary_offsets_are_displacements() -> None:
     assert codes(displacement(["sample.offset"]), state(released=ZERO_FREE), known=known) == {"coupled_parameters"}
 
 
-def test_zero_with_cell_follows_what_the_data_can_tell() -> None:
-    told = state(released=ZERO_FREE, features={"position.separable": separable(1.0)})
-    assert codes(lattice(), told) == set()
-    r = "cannot be told apart here: zero and cell.fap (r = 0.991)"
-    tangled = state(released=ZERO_FREE, features={"position.separable": separable(0.0, r)})
-    assert codes(lattice(), tangled) == {"coupled_parameters"}
-    other = "cannot be told apart here: zero and displacement (r = 0.995); zero and cell.zero-cell (r = 0.99)"
-    elsewhere = state(released=ZERO_FREE, features={"position.separable": separable(0.0, other)})
-    assert codes(lattice(), elsewhere) == set()
-    mute = state(released=ZERO_FREE, features={"position.separable": separable(0.0, "")})
-    assert codes(lattice(), mute) == {"coupled_parameters"}
+def test_zero_with_cell_follows_the_range() -> None:
+    parent = state(released=ZERO_FREE)
+    assert codes(lattice(), parent, span=AngularRange(15.0, 130.0, 1.54)) == set()
+    assert codes(lattice(), parent, span=AngularRange(28.0, 40.0, 1.54)) == {"coupled_parameters"}
+    # the range decides, whatever the present offsets can or cannot tell
+    mute = {"position.separable": separable(0.0, "cannot be told apart: zero or cell of fap")}
+    assert codes(lattice(), state(released=ZERO_FREE, features=mute), span=AngularRange(15.0, 130.0)) == set()
+    ends = {"range.two_theta_min": 28.0, "range.two_theta_max": 40.0}
+    assert codes(lattice(), state(released=ZERO_FREE, features=ends)) == {"coupled_parameters"}
+    assert codes(lattice(), state(features=ends)) == set()
+
+
+@pytest.mark.parametrize(
+    ("feature", "refused"),
+    [
+        (separable(1.0, "explained by zero and cell of fap"), False),
+        (separable(0.0, "cannot be told apart: zero or cell of fap"), True),
+        (separable(0.0, "cannot be told apart: zero or cell"), True),
+        (separable(0.0, "cannot be told apart: zero or cell of cell-2"), False),
+        # what both explanations share is not in doubt
+        (separable(0.0, "cannot be told apart: zero and cell of fap or displacement and cell of fap"), False),
+        (separable(0.0, "cannot be told apart: zero or displacement and cell of fap"), True),
+        (separable(0.0, "cannot be told apart: displacement or cell of zero"), False),
+        (separable(0.0, ""), True),
+    ],
+)
+def test_without_a_range_the_record_says_what_can_be_told(feature: Feature, refused: bool) -> None:
+    told = state(released=ZERO_FREE, features={"position.separable": feature})
+    assert codes(lattice(), told) == ({"coupled_parameters"} if refused else set())
+
+
+def test_without_either_the_policy_says() -> None:
     none = Feature(value=None, available=False, reason="too few")
     unknown = state(released=ZERO_FREE, features={"position.separable": none})
     assert codes(lattice(), unknown) == set()
@@ -272,12 +294,17 @@ def test_background_with_all_uiso_at_a_narrow_range() -> None:
     act = uiso([Bound(selector="phase.*.uiso", lower=0.0, upper=0.1)]).model_copy(
         update={"predictions": (prediction("intensity.angle_trend", minimum=0.1),)}
     )
-    assert codes(act, s2_span=0.30) == set()
-    assert codes(act, s2_span=0.03) == {"coupled_parameters"}
-    assert codes(act, state(features={"range.s2_span": 0.03})) == {"coupled_parameters"}
+    narrow = AngularRange(20.0, 40.0, 1.54)
+    assert codes(act, span=AngularRange(10.0, 120.0, 1.54)) == set()
+    assert codes(act, span=narrow) == {"coupled_parameters"}
+    assert codes(act, span=AngularRange(20.0, 40.0, 0.5)) == set()
+    assert codes(act, span=AngularRange(20.0, 40.0)) == set()  # no wavelength: not known to be narrow
+    recorded = {"range.two_theta_min": 20.0, "range.two_theta_max": 40.0}
+    values = {"instrument.wavelength": 1.54}
+    assert codes(act, state(features=recorded, values=values)) == {"coupled_parameters"}
     one = uiso([Bound(selector="phase.*.uiso", lower=0.0, upper=0.1)], ["phase.fap.atom.Ca1.uiso"])
     one = one.model_copy(update={"predictions": act.predictions})
-    assert codes(one, s2_span=0.03) == set()
+    assert codes(one, span=narrow) == set()
 
 
 def test_a_coupled_set_is_the_fault_of_the_action_that_takes_part() -> None:
