@@ -76,9 +76,9 @@ def resolve_instrument(
         settings: defaults and tolerances.
 
     Raises:
-        UserInputError: ``axis_unsupported`` (time of flight), ``wavelength_missing``, ``wavelength_ambiguous``, ``wavelength_invalid``, ``anode_unknown``,
-            ``geometry_unknown``, ``radiation_unknown``, ``monochromator_angle_invalid`` and those of
-            ``read_instrument``.
+        UserInputError: ``axis_unsupported`` (time of flight), ``wavelength_missing``, ``wavelength_ambiguous``,
+            ``wavelength_invalid``, ``anode_unknown``, ``geometry_unknown``, ``radiation_unknown``,
+            ``monochromator_angle_invalid`` and those of ``read_instrument``.
     """
     if pattern.axis is AxisKind.TOF:
         raise _time_of_flight(pattern)
