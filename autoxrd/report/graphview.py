@@ -59,12 +59,22 @@ class GraphDrawing:
     rows: tuple[GraphRow, ...]
 
 
-def _edge(x0: int, y0: int, x1: int, y1: int) -> str:
-    """Draw straight down in a lane; leave a lane in a quarter turn just below the parent."""
+def _edge(parent: tuple[int, int], child: tuple[int, int], *, late: bool) -> str:
+    """Draw the edge between two nodes.
+
+    Args:
+        parent: where it starts.
+        child: where it ends.
+        late: follow the parent's lane down and leave it just above the child, so that several attempts from one
+            state do not look like a chain; otherwise leave it just below the parent.
+    """
+    (x0, y0), (x1, y1) = parent, child
     if x0 == x1:
         return f"M{x0} {y0}V{y1}"
-    bend = min(ROW_HEIGHT // 2, y1 - y0)
-    return f"M{x0} {y0}C{x0} {y0 + bend} {x1} {y0 + bend // 2} {x1} {y0 + bend + 8}V{y1}"
+    turn = ROW_HEIGHT - 16
+    start = y1 - turn if late else y0
+    bend = f"C{x0} {start + turn // 2} {x1} {start + turn // 3} {x1} {start + turn}"
+    return f"M{x0} {y0}V{start}{bend}" if late else f"M{x0} {y0}{bend}V{y1}"
 
 
 def _lanes(steps: Sequence[StepRecord], path: set[int]) -> dict[int, int]:
@@ -103,7 +113,13 @@ def _change(step: StepRecord) -> str:
 
 
 def _row(
-    step: StepRecord, place: tuple[int, int], *, parent: tuple[int, int], text_x: int, on_path: bool, final: bool
+    step: StepRecord,
+    place: tuple[int, int],
+    *,
+    edge: str,
+    text_x: int,
+    on_path: bool,
+    final: bool,
 ) -> GraphRow:
     title, rwp = kind_words(step.action.kind), fixed(step.rwp_after, 2, scale=100)
     outcome = "accepted" if step.accepted else "rejected"
@@ -114,7 +130,7 @@ def _row(
         status="path" if on_path else "branch" if step.accepted else "rejected",
         x=place[0],
         y=place[1],
-        edge=_edge(*parent, *place),
+        edge=edge,
         title=title,
         parameters=_shortened(step.action.parameters, text_x),
         rwp=rwp,
@@ -137,8 +153,11 @@ def draw_graph(inp: ReportInput) -> GraphDrawing:
         place = (_LEFT + LANE_WIDTH * lanes[step.ordinal], _TOP + ROW_HEIGHT * i)
         final = step.accepted and step.candidate_state == inp.state_id
         parent = places.get(step.parent_state, root)
+        # Below another node of the parent's lane the edge would seem to come from that node.
+        late = not step.accepted and not any(parent[1] < y and parent[0] == x for x, y in places.values())
         on_path = step.ordinal in path
-        rows.append(_row(step, place, parent=parent, text_x=text_x, on_path=on_path, final=final))
+        edge = _edge(parent, place, late=late)
+        rows.append(_row(step, place, edge=edge, text_x=text_x, on_path=on_path, final=final))
         if step.accepted and step.candidate_state:
             places[step.candidate_state] = place
     return GraphDrawing(

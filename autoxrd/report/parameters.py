@@ -15,14 +15,14 @@ __all__ = ["ParameterRow", "accepted_path", "parameter_rows"]
 _ATOM = re.compile(r"^phase\.(?P<phase>[^.]+)\.atom\.(?P<atom>.+)\.(?P<quantity>[^.]+)$")
 _PHASE = re.compile(r"^phase\.(?P<phase>[^.]+)\.(?P<quantity>.+)$")
 _UNITS = {
-    "cell.a": "Å", "cell.b": "Å", "cell.c": "Å", "cell.alpha": "°", "cell.beta": "°", "cell.gamma": "°",
-    "cell.volume": "Å³", "density": "g/cm³", "uiso": "Å²", "size": "°", "strain": "°", "size_gauss": "°",
-    "strain_gauss": "°", "crystallite_size_nm": "nm", "microstrain_percent": "%",
-    "instrument.zero": "°", "instrument.wavelength": "Å", "sample.displacement": "mm",
-    "sample.offset_along": "mm", "sample.offset_across": "mm", "profile.U": "°²", "profile.V": "°²",
-    "profile.W": "°²", "profile.X": "°", "profile.Y": "°",
+    "cell.a": "angstrom", "cell.b": "angstrom", "cell.c": "angstrom", "cell.alpha": "deg", "cell.beta": "deg",
+    "cell.gamma": "deg", "cell.volume": "angstrom^3", "density": "g/cm^3", "uiso": "angstrom^2", "size": "deg",
+    "strain": "deg", "size_gauss": "deg", "strain_gauss": "deg", "crystallite_size_nm": "nm",
+    "microstrain_percent": "%", "instrument.zero": "deg", "instrument.wavelength": "angstrom",
+    "sample.displacement": "mm", "sample.offset_along": "mm", "sample.offset_across": "mm", "profile.U": "deg^2",
+    "profile.V": "deg^2", "profile.W": "deg^2", "profile.X": "deg", "profile.Y": "deg",
 }  # fmt: skip
-"""Units of the engine-neutral names (DESIGN section 5), used where the engine gives none."""
+"""Units of the engine-neutral names (DESIGN section 5) in ASCII, used where the engine gives none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ class PredictionView:
 class GateView:
     """One rule of the gate with the numbers it compared."""
 
+    group: str
     rule: str
     passed: bool
     measured: str
@@ -105,7 +106,8 @@ def _prediction(o: PredictionOutcome) -> PredictionView:
 
 
 def _gate(c: GateCheck) -> GateView:
-    return GateView(humanised(c.rule), c.passed, _signed(c.measured), _signed(c.limit), c.text, c.codes)
+    group = humanised(c.rule.split(".")[0])
+    return GateView(group, humanised(c.rule), c.passed, _signed(c.measured), _signed(c.limit), c.text, c.codes)
 
 
 def _bound(b: Bound) -> str:
@@ -186,12 +188,12 @@ class GateMatrix:
 
 
 def gate_matrix(views: Sequence[StepView]) -> GateMatrix:
-    """Gather the gate's rulings; a rule that was asked twice holds only when both hold."""
-    rules = tuple(dict.fromkeys(g.rule for v in views for g in v.gates))
+    """Gather the gate's rulings; parts of one rule (``preflight.evidence``) share its column and must all hold."""
+    rules = tuple(dict.fromkeys(g.group for v in views for g in v.gates))
     rows = []
     for view in views:
         rulings: dict[str, bool] = {}
         for g in view.gates:
-            rulings[g.rule] = rulings.get(g.rule, True) and g.passed
+            rulings[g.group] = rulings.get(g.group, True) and g.passed
         rows.append((view.ordinal, view.title, view.status, tuple(rulings.get(rule) for rule in rules)))
     return GateMatrix(rules, tuple(rows))

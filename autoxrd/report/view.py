@@ -15,7 +15,7 @@ from autoxrd.report.format import fixed, number, pretty
 from autoxrd.report.methods import ENGINE_NAMES
 from autoxrd.report.model import ReportInput, Verdict
 from autoxrd.report.parameters import ParameterRow, parameter_rows
-from autoxrd.report.words import VERDICT_WORDS, space_group_html
+from autoxrd.report.words import VERDICT_WORDS, humanised, space_group_html, unit_words
 
 __all__ = ["page_view"]
 
@@ -27,6 +27,8 @@ _VERDICT_TONE = {
 }
 
 
+_TITLE_PHASES = 4
+_BANNER_WARNINGS = 3
 _PACKAGE_NAMES = {"autoxrd": "AutoXRD", "numpy": "NumPy", "python": "Python", "scipy": "SciPy", **ENGINE_NAMES}
 
 
@@ -102,7 +104,7 @@ def _instrument(inp: ReportInput, report: Report) -> list[Fact]:
     waves = ", ".join(f"{w:.7g}" for w in found.wavelengths_angstrom)
     ratios = " : ".join(f"{line.relative_intensity:g}" for line in ins.lines)
     facts = [
-        Fact("Radiation", radiation, ins.origin),
+        Fact("Radiation", radiation),
         Fact("Wavelengths", f"{waves} Å", f"intensities {ratios}" if len(ins.lines) > 1 else ""),
         Fact("Geometry", geometry, _radius(ins.goniometer_radius_mm)),
     ]
@@ -111,9 +113,11 @@ def _instrument(inp: ReportInput, report: Report) -> list[Fact]:
     if found.displacement_mm is not None:
         facts.append(Fact("Displacement", f"{measured(found.displacement_mm)} mm", _held(found.displacement_mm)))
     for p in inp.state.parameters:
-        if p.name.startswith("sample.offset"):
+        if p.name.startswith("sample.offset") and (p.released or p.value != 0):
             label = f"Offset {p.name.removeprefix('sample.offset_')} the beam"
             facts.append(Fact(label, f"{pretty(p.value, p.esd)} mm", "" if p.released else "not refined"))
+    if ins.origin:
+        facts.append(Fact("Settings from", "", ins.origin))
     return facts
 
 
@@ -205,6 +209,7 @@ class ParameterView:
 
     row: ParameterRow
     value: str
+    unit: str
     bounds: str
     status: str
     at_bound: bool
@@ -215,7 +220,9 @@ def _parameter(row: ParameterRow) -> ParameterView:
     bounds = "" if limits == (None, None) else f"{_limit(row.lower, '−∞')} … {_limit(row.upper, '∞')}"
     near = [v for v in limits if v is not None and abs(row.value - v) <= 1e-9 * max(1.0, abs(v))]
     status = "refined" if row.released else "derived" if row.derived else "held"
-    return ParameterView(row, pretty(row.value, row.esd), bounds, status, bool(near) and row.released)
+    return ParameterView(
+        row, pretty(row.value, row.esd), unit_words(row.unit), bounds, status, bool(near) and row.released
+    )
 
 
 def _limit(value: float | None, missing: str) -> str:
@@ -241,7 +248,7 @@ def _features(inp: ReportInput) -> list[FeatureView]:
             name=name,
             available=f.available and f.value is not None,
             value=pretty(f.value, f.esd, digits=4),
-            unit=f.unit.replace("angstrom^2", "Å²").replace("deg", "°"),
+            unit=unit_words(f.unit),
             significance=fixed(f.significance, 1, missing=""),
             n_used="" if f.n_used is None else str(f.n_used),
             reason=f.reason,
@@ -264,12 +271,30 @@ def _versions(inp: ReportInput, report: Report) -> list[Fact]:
     ]
 
 
+def _title(inp: ReportInput) -> str:
+    names = [p.name for p in inp.state.phases]
+    more = f" and {len(names) - _TITLE_PHASES} more" if len(names) > _TITLE_PHASES else ""
+    phases = ", ".join(names[:_TITLE_PHASES]) + more
+    return f"{inp.job.pattern_name}: {phases}" if phases else inp.job.pattern_name
+
+
+def _banner(inp: ReportInput) -> list[str]:
+    """Say why the verdict is what it is; where the job names no reason, its warnings are the reason."""
+    notices = inp.reasons or inp.warnings[:_BANNER_WARNINGS]
+    if notices:
+        return [n.text or humanised(n.code) for n in notices]
+    if inp.verdict is Verdict.ACCEPTED:
+        return ["The last refinement converged, every hard check holds and there is nothing to warn of."]
+    return []
+
+
 def page_view(inp: ReportInput, report: Report) -> dict[str, Any]:
     """Return the names that the template uses."""
     return {
         "report": report,
         "details": report.details,
-        "title": inp.job.pattern_title or inp.job.pattern_name,
+        "title": _title(inp),
+        "banner": _banner(inp),
         "verdict_words": VERDICT_WORDS[inp.verdict],
         "verdict_tone": _VERDICT_TONE[inp.verdict],
         "engine_name": ENGINE_NAMES.get(report.engine.name, report.engine.name),

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from autoxrd.domain.action import ActionKind
 from autoxrd.report.model import Verdict
 
-__all__ = ["KIND_WORDS", "VERDICT_WORDS", "humanised", "kind_words", "space_group_html"]
+__all__ = ["KIND_WORDS", "VERDICT_WORDS", "humanised", "kind_words", "space_group_html", "unit_words"]
 
 VERDICT_WORDS = {
     Verdict.ACCEPTED: "Accepted",
@@ -52,6 +52,13 @@ def humanised(code: str) -> str:
     """Turn a code into words: ``correlation_too_high`` -> ``Correlation too high``."""
     words = code.replace("_", " ").replace(".", ": ").strip()
     return words[:1].upper() + words[1:]
+
+
+def unit_words(unit: str) -> str:
+    """Write an ASCII unit as a reader expects it: ``angstrom^2`` -> ``Å²``."""
+    for ascii_form, sign in (("angstrom", "Å"), ("deg", "°"), ("um", "µm"), ("^2", "²"), ("^3", "³")):
+        unit = re.sub(rf"(?<![a-z]){re.escape(ascii_form)}(?![a-z])", sign, unit)
+    return unit
 
 
 _SYMBOL = re.compile(r"-(\d)|(\d)(\d)|([A-Za-z]+)|(.)", re.DOTALL)

@@ -387,7 +387,8 @@ def _checks(kind: ActionKind, accepted: bool, parent: Quality, child: Quality | 
     correlated = not accepted and kind is ActionKind.ZERO
     unmet = not accepted and kind is ActionKind.PREFERRED_ORIENTATION
     return (
-        GateCheck(rule="preflight", passed=True, text="Selectors, bounds and evidence are valid."),
+        GateCheck(rule="preflight.selectors", passed=True),
+        GateCheck(rule="preflight.evidence", passed=True, text="Each claim agrees with the record."),
         GateCheck(rule="engine", passed=True, text="Converged in 6 cycles."),
         GateCheck(
             rule="violations",

@@ -174,7 +174,7 @@ def test_hostile_text_is_inert(browser: Any, tmp_path: Path) -> None:
     )
     result = opened(browser, tmp_path, inp)
     assert result.page.evaluate("window.hacked") is None
-    assert result.page.inner_text("h1") == HOSTILE
+    assert result.page.inner_text("h1").startswith(HOSTILE)
     assert result.page.locator("img").count() == 0
     box = result.page.query_selector("#fit-plot .nsewdrag").bounding_box()
     result.page.mouse.move(box["x"] + 40, box["y"] + 410)

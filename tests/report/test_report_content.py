@@ -22,6 +22,7 @@ from autoxrd.report.graphview import draw_graph
 from autoxrd.report.methods import methods_text
 from autoxrd.report.model import Verdict
 from autoxrd.report.page import json_for_html
+from autoxrd.report.stepview import gate_matrix, step_views
 from autoxrd.report.words import KIND_WORDS, VERDICT_WORDS, space_group_html
 from tests.report.factory import INSTRUMENT, report_input
 
@@ -87,6 +88,32 @@ def test_graph_puts_the_accepted_path_on_one_line_and_the_rejected_beside_it() -
     assert all(r.x > drawing.root_x for r in drawing.rows if r.status == "rejected")
     assert [r.ordinal for r in drawing.rows if r.final] == [13]
     assert drawing.rows[0].edge == f"M{drawing.root_x} {drawing.root_y}V{drawing.rows[0].y}"
+
+
+def test_attempts_from_one_state_do_not_look_like_a_chain() -> None:
+    base = report_input(n=301)
+    # Steps 3, 4 and 5 rejected, all from the state of step 2.
+    steps = list(base.steps)
+    for i in (2, 3, 4):
+        decision = steps[i].decision.model_copy(update={"accepted": False})
+        steps[i] = dataclasses.replace(steps[i], parent_state="s02", decision=decision)
+    steps[5] = dataclasses.replace(steps[5], parent_state="s02")
+    drawing = draw_graph(dataclasses.replace(base, steps=tuple(steps)))
+    parent = drawing.rows[1]
+    for row in drawing.rows[2:5]:
+        down = re.match(rf"M{parent.x} {parent.y}V(\d+)C", row.edge)
+        assert down
+        assert row.y - 46 < int(down[1]) < row.y
+    assert drawing.rows[5].edge == f"M{parent.x} {parent.y}V{drawing.rows[5].y}"
+
+
+def test_gate_matrix_gathers_the_parts_of_a_rule() -> None:
+    matrix = gate_matrix(step_views(report_input(n=301)))
+    assert matrix.rules[:3] == ("Preflight", "Engine", "Violations")
+    rulings = {ordinal: dict(zip(matrix.rules, row, strict=True)) for ordinal, _, _, row in matrix.rows}
+    assert rulings[3]["Correlation"] is False
+    assert rulings[3]["Preflight"] is True
+    assert all(all(row.values()) for n, row in rulings.items() if n not in {3, 7, 11})
 
 
 def test_graph_of_a_branch_that_was_left() -> None:

@@ -73,7 +73,7 @@ def test_reflections_csv_holds_all_phases_and_lines(inp: ReportInput, files: dic
 def test_parameters_csv_names_the_step_that_released_each(files: dict[str, bytes]) -> None:
     rows = {r["name"]: r for r in _rows(files["parameters.csv"])}
     a = rows["phase.fluorapatite.cell.a"]
-    assert (a["phase"], a["atom"], a["quantity"], a["unit"]) == ("fluorapatite", "", "cell.a", "Å")
+    assert (a["phase"], a["atom"], a["quantity"], a["unit"]) == ("fluorapatite", "", "cell.a", "angstrom")
     assert (a["released_in_step"], a["derived"]) == ("5", "false")
     assert rows["phase.fluorapatite.cell.b"]["released_in_step"] == "5"
     uiso = rows["phase.corundum.atom.Al1.uiso"]

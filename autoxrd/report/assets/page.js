@@ -54,7 +54,7 @@
   copy.addEventListener("click", async () => {
     const source = document.getElementById("methods-text");
     try {
-      await navigator.clipboard.writeText(source.innerText);
+      await navigator.clipboard.writeText([...source.querySelectorAll("p, h3, li")].map((part) => part.innerText).join("\n\n"));
       copy.textContent = "Copied";
     } catch {
       /* Without clipboard permission the text is selected, ready to be copied by hand. */
@@ -64,12 +64,15 @@
   });
 
   const links = [...document.querySelectorAll(".sections a")];
-  const byId = new Map(links.map((a) => [a.hash.slice(1), a]));
-  const watcher = new IntersectionObserver((entries) => {
-    for (const entry of entries) if (entry.isIntersecting) {
-      links.forEach((a) => a.classList.remove("here"));
-      byId.get(entry.target.id)?.classList.add("here");
-    }
-  }, { rootMargin: "-56px 0px -70% 0px" });
-  for (const section of document.querySelectorAll("main > section")) watcher.observe(section);
+  const sections = links.map((a) => document.getElementById(a.hash.slice(1)));
+  let waiting = false;
+  function mark() {
+    waiting = false;
+    /* The section whose heading has passed under the bar; at the very end of the page, the last one. */
+    let here = sections.findLastIndex((section) => section.getBoundingClientRect().top < 90);
+    if (innerHeight + scrollY >= document.documentElement.scrollHeight - 2) here = sections.length - 1;
+    links.forEach((a, i) => a.classList.toggle("here", i === Math.max(0, here)));
+  }
+  addEventListener("scroll", () => { if (!waiting) { waiting = true; requestAnimationFrame(mark); } }, { passive: true });
+  mark();
 })();

@@ -106,8 +106,8 @@
       type: "scatter", mode: "markers", x: xs, y: keep.map((i) => scaled(obs[i])), visible: view.shown.obs,
       marker: { size: dense > 1.5 ? 2.6 : dense > 0.4 ? 3.6 : 5, color: "#2b3440", symbol: "circle" },
       customdata: keep.map((i) => [obs[i], calc[i], back[i], obs[i] - calc[i], residual(i)]),
-      hovertemplate: `${fit.axis.title} %{x:.4f} ${fit.axis.unit}<br>obs %{customdata[0]:,.5~g}<br>calc %{customdata[1]:,.5~g}<br>background %{customdata[2]:,.4~g}` +
-        "<br>obs − calc %{customdata[3]:,.4~g} (%{customdata[4]:.1f} σ)<extra></extra>",
+      hovertemplate: `${fit.axis.title} %{x:.4f} ${fit.axis.unit}<br>obs %{customdata[0]:,.6~r}<br>calc %{customdata[1]:,.6~r}<br>background %{customdata[2]:,.4~r}` +
+        "<br>obs − calc %{customdata[3]:,.4~r} (%{customdata[4]:.1f} σ)<extra></extra>",
     });
     out.push(line((i) => scaled(calc[i]), { visible: view.shown.calc, line: { width: 1.3, color: "#cf2f2f" } }));
     out.push({
@@ -142,18 +142,19 @@
     heights.forEach((h, k) => { domains.push([Math.max(0, top - h / inner), top]); top -= (h + (k === 0 ? 2 : GAP)) / inner; });
     const [zLow, zHigh] = extent(residual, all), z = Math.max(4, Math.min(40, Math.max(-zLow, zHigh)));
     const axis = { zeroline: false, gridcolor: GRID, linecolor: "#b9c1cb", ticks: "outside", ticklen: 4, tickcolor: "#b9c1cb", automargin: false, fixedrange: false };
+    const numbers = Math.max(Math.abs(main[0]), Math.abs(main[1])) < 1e6 ? ",~r" : "~e";
     const rootValues = view.sqrt ? rootTicks(main) : null;
-    const y = { ...axis, domain: domains[0], range: main, title: { text: view.sqrt ? "Intensity (square-root scale)" : "Intensity", standoff: 8 }, exponentformat: "power" };
+    const y = { ...axis, domain: domains[0], range: main, title: { text: view.sqrt ? "Intensity (square-root scale)" : "Intensity", standoff: 8 }, tickformat: numbers };
     if (rootValues) Object.assign(y, { tickmode: "array", tickvals: rootValues.map(scaled), ticktext: rootValues.map((v) => Intl.NumberFormat("en", { maximumSignificantDigits: 3, useGrouping: false }).format(v)) });
     const rule = (at, style) => ({ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y4", y0: at, y1: at, line: style, layer: "below" });
     return {
       height: inner + TOP + BOTTOM, margin: { l: 78, r: 14, t: TOP, b: BOTTOM }, font: FONT, paper_bgcolor: "#fff", plot_bgcolor: "#fff",
-      showlegend: false, dragmode: "zoom", hovermode: "closest", hoverdistance: 16, uirevision: "fit",
+      showlegend: false, dragmode: "zoom", separators: ".\u2009", hovermode: "closest", hoverdistance: 16, uirevision: "fit",
       hoverlabel: { bgcolor: "#fff", bordercolor: "#b9c1cb", font: { ...FONT, size: 12.5 }, align: "left" },
       xaxis: { ...axis, range: view.x || [x[0], x[x.length - 1]], anchor: "y4", title: { text: `${fit.axis.title} / ${fit.axis.unit}`, standoff: 8 }, showspikes: true, spikemode: "across", spikesnap: "cursor", spikethickness: 1, spikedash: "dot", spikecolor: "#9aa5b1" },
       yaxis: y,
       yaxis2: { ...axis, domain: domains[1], range: [-Math.max(1, phases.length) + 0.4, 0.6], showgrid: false, showticklabels: false, ticks: "", fixedrange: true },
-      yaxis3: { ...axis, domain: domains[2], range: [middle - half, middle + half], title: { text: view.sqrt ? "Δ√<i>I</i>" : "obs − calc", standoff: 8 }, exponentformat: "power", nticks: 5, fixedrange: true, zeroline: true, zerolinecolor: "#b9c1cb" },
+      yaxis3: { ...axis, domain: domains[2], range: [middle - half, middle + half], title: { text: view.sqrt ? "Δ√<i>I</i>" : "obs − calc", standoff: 8 }, tickformat: numbers, nticks: 5, fixedrange: true, zeroline: true, zerolinecolor: "#b9c1cb" },
       yaxis4: { ...axis, domain: domains[3], range: [-1.08 * z, 1.08 * z], title: { text: "Δ / σ", standoff: 8 }, nticks: 5, fixedrange: true },
       shapes: [rule(3, { width: 1, color: "#d2d8df", dash: "dash" }), rule(-3, { width: 1, color: "#d2d8df", dash: "dash" }), rule(0, { width: 1, color: "#b9c1cb" }),
         ...fit.excluded.map(([a, b]) => ({ type: "rect", xref: "x", x0: a, x1: b, yref: "paper", y0: 0, y1: 1, fillcolor: "rgba(100,115,135,.12)", line: { width: 0 }, layer: "below" }))],
