@@ -24,6 +24,8 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\xd0\xcf\x11\xe0", "Microsoft Office document"),
 )
 
+_STRUCTURE = "a CIF of a structure"
+
 
 def refuse_vendor_formats(source: Source) -> None:
     """Raise for a format that is known by its first bytes and not read.
@@ -34,6 +36,9 @@ def refuse_vendor_formats(source: Source) -> None:
     kind = _kind(source.data)
     if kind is None:
         return
+    if kind == _STRUCTURE:
+        sentence = "looks like a CIF of a structure, not a pattern; give it with --structure."
+        raise source.error("format_unsupported", sentence, looks_like=kind)
     sentence = f"looks like {kind}, which is not read yet; export it as two-column text (.xy) or XRDML."
     raise source.error("format_unsupported", sentence, looks_like=kind)
 
@@ -44,9 +49,7 @@ def _kind(data: bytes) -> str | None:
         if data.startswith(magic):
             return kind
     if b"\ndata_" in b"\n" + data[:65536].replace(b"\r", b"\n") and b"_cell_length_a" in data:
-        return (
-            "a CIF (with a powder profile)" if b"_pd_meas_" in data or b"_pd_proc_" in data else "a CIF of a structure"
-        )
+        return "a CIF (with a powder profile)" if b"_pd_meas_" in data or b"_pd_proc_" in data else _STRUCTURE
     if data.startswith(b"PK\x03\x04"):
         head = data[:65536] + data[-65536:]
         if b"RawData" in head or b"Experiment0" in head:
