@@ -175,7 +175,12 @@ def _parameters(inp: ReportInput) -> list[ParameterReport]:
 
 def _methods(inp: ReportInput) -> MethodsReport:
     text = methods_text(inp)
-    references = [ReferenceReport(text=CITATIONS[key].full, doi=CITATIONS[key].doi) for key in text.cited]
+    # A work without a DOI is a program: its version identifies it.
+    version = {inp.state.engine: f" Version {inp.state.engine_version}."}
+    references = [
+        ReferenceReport(text=CITATIONS[k].full + ("" if CITATIONS[k].doi else version.get(k, "")), doi=CITATIONS[k].doi)
+        for k in text.cited
+    ]
     return MethodsReport(paragraphs=list(text.paragraphs), references=references)
 
 

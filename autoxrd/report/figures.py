@@ -36,10 +36,12 @@ class PlotSettings:
             60 000 points are about 0.3 MB per curve.
         drawn_points: the browser draws at most this many per curve of what is in view, and thins anew on every zoom;
             more would only lie on top of each other and make the page slow.
+        embedded_ticks: a job with more reflections than this shows the ticks of its first emission line only.
     """
 
     embedded_points: int = 60_000
     drawn_points: int = 4_000
+    embedded_ticks: int = 20_000
 
 
 def thinned(arrays: FitArrays, limit: int) -> NDArray[np.int64]:
@@ -76,9 +78,9 @@ def _u16(values: FloatArray) -> dict[str, Any]:
     return {"top": top, "levels": base64.b64encode(levels.astype("<u2").tobytes()).decode()}
 
 
-def _phase(inp: ReportInput, index: int, keep: NDArray[np.int64]) -> dict[str, Any]:
+def _phase(inp: ReportInput, index: int, keep: NDArray[np.int64], *, first_line_only: bool) -> dict[str, Any]:
     r = inp.reflections
-    mine = np.flatnonzero(r.phase == index)
+    mine = np.flatnonzero((r.phase == index) & ((r.line == 0) | (not first_line_only)))
     top = float(np.max(r.intensity[mine], initial=0.0))
     share = r.intensity[mine] / top if top > 0 else np.zeros(mine.size)
     return {
@@ -100,6 +102,7 @@ def fit_figure(inp: ReportInput, settings: PlotSettings) -> dict[str, Any]:
     a = inp.arrays
     keep = thinned(a, settings.embedded_points)
     title, unit = _AXIS_TITLES[inp.job.axis]
+    first_line_only = inp.reflections.phase.size > settings.embedded_ticks
     return {
         "axis": {"title": title, "unit": unit},
         "total": int(a.x.size),
@@ -110,7 +113,8 @@ def fit_figure(inp: ReportInput, settings: PlotSettings) -> dict[str, Any]:
         "sigma": _f32(a.sigma[keep]),
         "calc": _f32(a.y_calc[keep]),
         "background": _f32(a.background[keep]),
-        "phases": [_phase(inp, i, keep) for i in range(len(inp.state.phases))],
+        "first_line_only": first_line_only,
+        "phases": [_phase(inp, i, keep, first_line_only=first_line_only) for i in range(len(inp.state.phases))],
         "unexplained": [
             {"x": round(p.two_theta_deg, 4), "d": round(p.d_angstrom, 4), "share": round(p.area_share, 5)}
             for p in inp.state.unexplained_peaks

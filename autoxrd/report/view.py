@@ -288,6 +288,15 @@ def _banner(inp: ReportInput) -> list[str]:
     return []
 
 
+def _time_words(report: Report) -> str:
+    """Say where the time went; a resumed job's engine time is that of all its sessions."""
+    engine = f"{fixed(report.engine.seconds, 1)} s in {ENGINE_NAMES.get(report.engine.name, report.engine.name)}"
+    wall = f"{fixed(report.wall_seconds, 1)} s"
+    if report.wall_seconds < report.engine.seconds:
+        return f"{engine}; resumed, the last session took {wall}"
+    return f"{wall}, of which {engine}"
+
+
 def page_view(inp: ReportInput, report: Report) -> dict[str, Any]:
     """Return the names that the template uses."""
     return {
@@ -295,6 +304,7 @@ def page_view(inp: ReportInput, report: Report) -> dict[str, Any]:
         "details": report.details,
         "title": _title(inp),
         "banner": _banner(inp),
+        "time_words": _time_words(report),
         "verdict_words": VERDICT_WORDS[inp.verdict],
         "verdict_tone": _VERDICT_TONE[inp.verdict],
         "engine_name": ENGINE_NAMES.get(report.engine.name, report.engine.name),

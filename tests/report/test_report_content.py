@@ -160,6 +160,15 @@ def test_plot_data_are_the_fit_to_display_precision() -> None:
     assert "<" not in json_for_html({"t": "</script>"})
 
 
+def test_very_many_reflections_show_the_first_line_only() -> None:
+    inp = report_input(n=301)
+    few = fit_figure(inp, PlotSettings(embedded_ticks=10))
+    lines = {line for phase in few["phases"] for line in phase["ticks"]["line"]}
+    assert few["first_line_only"] is True
+    assert lines == {0}
+    assert fit_figure(inp, PlotSettings())["first_line_only"] is False
+
+
 def test_the_policy_names_every_script_by_its_hash() -> None:
     page = render_files(report_input(n=301))[0]["report.html"].decode()
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
