@@ -73,7 +73,9 @@ class Controller:
         self._session = session
         self._planner = planner
         self._tell = listener
-        self._context = JobContext(instrument=job.instrument, structures=job.structures)
+        self._context = JobContext(
+            instrument=job.instrument, structures=job.structures, parameter_price=job.policy.utility.parameter
+        )
         self._view: GraphView | None = None
         self._started = time.monotonic()
 
@@ -131,7 +133,7 @@ class Controller:
             parent,
             action.parent,
             policy=self._job.policy,
-            known_parameters=[p.name for p in parent.parameters],
+            known_parameters=known_parameters(parent),
             rejected=rejected,
         )
         if all(check.passed for check in checks):
@@ -214,11 +216,17 @@ class Controller:
         self._view = GraphView(view.root, states, [*view.attempts, attempt])
 
 
+def known_parameters(state: FitState) -> list[str]:
+    """Return the parameters that an action may name: those of the state, and the texture that each phase may get."""
+    names = [p.name for p in state.parameters]
+    textures = [f"phase.{phase.name}.preferred_orientation" for phase in state.phases]
+    return names + [name for name in textures if name not in names]
+
+
 def rejudge(action: Action, parent: FitState, candidate: FitState, policy: dict[str, object]) -> Decision:
     """Recompute a recorded decision from the recorded figures alone (for ``verify``)."""
     from autoxrd.gates.policy import Policy  # local: verify hands over plain JSON
 
     rules = Policy.model_validate(policy)
-    known = [p.name for p in parent.parameters]
-    checks = preflight(action, parent, action.parent, policy=rules, known_parameters=known)
+    checks = preflight(action, parent, action.parent, policy=rules, known_parameters=known_parameters(parent))
     return judge(action, parent, candidate, preflight=checks, policy=rules)

@@ -17,10 +17,17 @@ __all__ = ["AttemptView", "Finish", "GraphView", "JobContext", "Planner", "Propo
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What a planner may know of the job beside the graph. No file name, no title: they carry no physics."""
+    """What a planner may know of the job beside the graph. No file name, no title: they carry no physics.
+
+    Args:
+        instrument: radiation, geometry, starting profile.
+        structures: the candidate phases.
+        parameter_price: what one more free parameter costs in the policy's utility.
+    """
 
     instrument: Instrument
     structures: tuple[CrystalStructure, ...]
+    parameter_price: float = 0.002
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autoxrd.domain.action import ActionKind, Stage
+from autoxrd.domain.instrument import Geometry, Radiation
 
-__all__ = ["CURRICULUM", "QUANTITY_BOUNDS", "Rule", "Thresholds"]
+__all__ = ["CURRICULUM", "EARLY_GROUPS", "QUANTITY_BOUNDS", "Rule", "Thresholds", "order_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Thresholds:
             argues for a release. 4 would be two sigma for independent residuals; Rietveld residuals are
             serially correlated with factors of 2 to 4 on the esd (Berar & Lelann 1991,
             doi:10.1107/S0021889891002741), hence 4 x 2.5^2 = 25.
+        promised_price: an action must be expected to raise the utility by this many times the price of
+            its parameters.
         relative_drop: smallest relative drop of chi^2 worth a step (Rwp moves by half of it).
         feature_significance: |value|/esd from which a residual feature counts as seen.
         fraction_promised: share of the Gauss-Newton gain that an action promises; the linear
@@ -40,6 +43,7 @@ class Thresholds:
     """
 
     gain_per_parameter: float = 25.0
+    promised_price: float = 1.5
     relative_drop: float = 1e-3
     feature_significance: float = 5.0
     fraction_promised: float = 0.3
@@ -73,8 +77,9 @@ class Rule:
 
     Args:
         name: unique, for the record.
-        group: order in the curriculum; inside a group the largest expected gain goes first.
+        group: order in the curriculum (`ORDER`); inside a group the largest expected gain goes first.
         gains: patterns of the selectors whose release gains argue for it; ``*`` inside a name is a phase or atom.
+        always: release all that match, significant or not, as soon as one is.
         together: release all significant ones in one action (True) or the best one alone.
         features: residual features that its mechanism moves, most telling first.
         structural: only for phases that scatter enough to support it.
@@ -84,18 +89,38 @@ class Rule:
     """
 
     name: str
-    group: int
+    group: str
     kind: ActionKind
     stage: Stage
     gains: tuple[str, ...]
     why: str
     source: str
     together: bool = True
+    always: bool = False
     features: tuple[str, ...] = ()
     structural: bool = False
     shared_sites: bool = False
     uncalibrated_only: bool = False
 
+
+def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...], ...]:
+    """Return the groups in the order in which they are worked through; groups named together compete.
+
+    In Bragg-Brentano geometry the specimen is off the axis more often than the cell is wrong, and zero and
+    displacement are decided in branches (see `forks`); elsewhere the shift and the cell compete. X-ray lines of
+    laboratories and synchrotrons are mainly Lorentzian by the specimen, neutron lines Gaussian by the instrument.
+    """
+    positions: tuple[tuple[str, ...], ...] = (("shift", "cell"),)
+    if geometry is Geometry.BRAGG_BRENTANO:
+        positions = (("shift",), ("cell",))
+    widths: tuple[tuple[str, ...], ...] = (("lorentzian",), ("gaussian",))
+    if radiation is Radiation.NEUTRON:
+        widths = (("gaussian",), ("lorentzian",))
+    return (("linear",), *positions, *widths, ("profile",), ("intensity",), ("vibration",), ("rest",))
+
+
+EARLY_GROUPS = ("linear", "shift", "cell", "lorentzian", "gaussian", "profile")
+"""Groups that each branch of a fork goes through before the branches are compared."""
 
 _MCCUSKER = "McCusker et al. 1999, doi:10.1107/S0021889898009856"
 _TOBY = "Toby 2024, doi:10.1107/S1600576723011032"
@@ -103,16 +128,17 @@ _TOBY = "Toby 2024, doi:10.1107/S1600576723011032"
 CURRICULUM: tuple[Rule, ...] = (
     Rule(
         "scale_background",
-        0,
+        "linear",
         ActionKind.SCALE,
         Stage.INSTRUMENT,
         ("phase.*.scale", "background"),
         "scale factors and background are linear and dominate the misfit of a starting model",
         _MCCUSKER,
+        always=True,
     ),
     Rule(
         "zero",
-        1,
+        "shift",
         ActionKind.ZERO,
         Stage.INSTRUMENT,
         ("instrument.zero",),
@@ -122,7 +148,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "displacement",
-        1,
+        "shift",
         ActionKind.DISPLACEMENT,
         Stage.INSTRUMENT,
         ("sample.displacement",),
@@ -132,7 +158,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "lattice",
-        2,
+        "cell",
         ActionKind.LATTICE,
         Stage.INSTRUMENT,
         ("phase.*.cell",),
@@ -142,7 +168,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "width_constant",
-        3,
+        "gaussian",
         ActionKind.PROFILE,
         Stage.INSTRUMENT,
         ("profile.W",),
@@ -153,7 +179,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "width_angle",
-        3,
+        "profile",
         ActionKind.PROFILE,
         Stage.INSTRUMENT,
         ("profile.U", "profile.V"),
@@ -164,7 +190,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "size",
-        3,
+        "lorentzian",
         ActionKind.SIZE_STRAIN,
         Stage.MICROSTRUCTURE,
         ("phase.*.size",),
@@ -174,7 +200,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "strain",
-        3,
+        "profile",
         ActionKind.SIZE_STRAIN,
         Stage.MICROSTRUCTURE,
         ("phase.*.strain",),
@@ -184,7 +210,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "axial",
-        3,
+        "profile",
         ActionKind.ASYMMETRY,
         Stage.INSTRUMENT,
         ("profile.SH/L",),
@@ -194,7 +220,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "texture",
-        4,
+        "intensity",
         ActionKind.PREFERRED_ORIENTATION,
         Stage.STRUCTURE,
         ("phase.*.preferred_orientation",),
@@ -204,7 +230,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "site_occupancy",
-        4,
+        "intensity",
         ActionKind.OCCUPANCY,
         Stage.STRUCTURE,
         ("phase.*.atom.*.occupancy",),
@@ -215,7 +241,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "coordinates",
-        4,
+        "intensity",
         ActionKind.POSITIONS,
         Stage.STRUCTURE,
         ("phase.*.atom.*.position",),
@@ -225,7 +251,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "displacement_parameters",
-        4,
+        "vibration",
         ActionKind.DISPLACEMENT_PARAMETERS,
         Stage.STRUCTURE,
         ("phase.*.atom.*.uiso",),
@@ -235,7 +261,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "transparency",
-        5,
+        "rest",
         ActionKind.DISPLACEMENT,
         Stage.INSTRUMENT,
         ("sample.transparency",),
@@ -243,18 +269,8 @@ CURRICULUM: tuple[Rule, ...] = (
         _TOBY,
     ),
     Rule(
-        "capillary_offset",
-        5,
-        ActionKind.DISPLACEMENT,
-        Stage.INSTRUMENT,
-        ("sample.offset",),
-        "the capillary stands off the axis",
-        "McCusker et al. 1999, equation 4",
-        features=("position.displacement",),
-    ),
-    Rule(
         "width_rest",
-        5,
+        "rest",
         ActionKind.PROFILE,
         Stage.STRUCTURE,
         ("profile.W", "profile.U", "profile.V"),

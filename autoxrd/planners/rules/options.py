@@ -116,25 +116,34 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
     """Return what a rule could release from a state, best first."""
     if rule.uncalibrated_only and context.instrument.profile_calibrated:
         return []
+    free = {s: f for s, f in _gains(state, rule).items() if s not in state.released and "@" not in s}
     worth = {
         selector: feature
-        for selector, feature in _gains(state, rule).items()
-        if selector not in state.released
-        and _worth(feature, thresholds)
+        for selector, feature in free.items()
+        if _worth(feature, thresholds)
         and _supported(selector, state, rule, thresholds)
         and (not rule.shared_sites or _shared(selector, context))
     }
     if not worth:
         return []
-    groups = [tuple(worth)] if rule.together else [(selector,) for selector in worth]
+    members = free if rule.always else worth
+    groups = [tuple(members)] if rule.together else [(selector,) for selector in members]
     options = [
         Option(
             rule,
             group,
-            tuple(float(worth[s].value or 0.0) for s in group),
-            sum(worth[s].n_used or 1 for s in group),
+            tuple(float(members[s].value or 0.0) for s in group),
+            sum(members[s].n_used or 1 for s in group),
         )
         for group in groups
     ]
-    enough = [o for o in options if o.drop >= thresholds.relative_drop]
+    enough = [o for o in options if _pays(o, state, context, thresholds)]
     return sorted(enough, key=lambda o: (-o.drop, o.selectors))
+
+
+def _pays(option: Option, state: FitState, context: JobContext, thresholds: Thresholds) -> bool:
+    """Return whether the expected fall of GoF is worth the parameters by the gate's own price."""
+    if option.drop < thresholds.relative_drop:
+        return False
+    fall = state.quality.gof * (1.0 - math.sqrt(1.0 - min(option.drop, 0.999)))
+    return option.rule.always or fall >= thresholds.promised_price * context.parameter_price * option.n_parameters

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from autoxrd.domain.action import ActionKind
 from autoxrd.domain.instrument import Geometry
+from autoxrd.domain.state import FitState
 from autoxrd.planners.protocol import Finish, GraphView, JobContext, Proposal
-from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, Thresholds
+from autoxrd.planners.rules.catalogue import CURRICULUM, EARLY_GROUPS, Rule, Thresholds, order_of
 from autoxrd.planners.rules.forks import Fork, find_fork, is_position_model, last_on_branch, ranking, rival_note
 from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.writing import joint_action, write_action
 
 __all__ = ["RulesPlanner"]
-
-_SCALE_GROUP, _POSITION_GROUP, _LAST_BRANCH_GROUP = 0, 1, 3
 
 
 class RulesPlanner:
@@ -40,28 +39,26 @@ class RulesPlanner:
             tip = last_on_branch(chosen, view)
         if self._joined(tip, view):
             return self._finish(tip, fork, view)
-        option = self._first_option(tip, view, context, self._groups)
+        order = order_of(context.instrument.radiation, context.instrument.geometry)
+        option = self._first_option(tip, view, context, order)
         if option is not None:
             return Proposal(write_action(option, view.states[tip], tip, self._thresholds))
         return self._close(tip, fork, view)
 
-    @property
-    def _groups(self) -> tuple[int, ...]:
-        return tuple(sorted({rule.group for rule in self._curriculum}))
-
     def _chosen_branch(self, view: GraphView) -> str | None:
         """Return where the first step beyond the fork's groups was tried: that branch had been chosen."""
-        early = {r.kind for r in self._curriculum if r.group <= _LAST_BRANCH_GROUP}
+        early = {r.kind for r in self._curriculum if r.group in EARLY_GROUPS} | {ActionKind.BACKGROUND}
         return next((a.parent for a in view.attempts if a.action.kind not in early), None)
 
     def _open_branch(self, fork: Fork, view: GraphView, context: JobContext) -> Proposal | None:
         """Carry each branch through position, cell and profile; then start the rival."""
-        early = tuple(g for g in self._groups if _POSITION_GROUP < g <= _LAST_BRANCH_GROUP)
+        order = order_of(context.instrument.radiation, context.instrument.geometry)
+        early = tuple(groups for groups in order if set(groups) <= set(EARLY_GROUPS) - {"shift"})
         for tip in fork.tips.values():
             option = self._first_option(tip, view, context, early)
             if option is not None:
                 return Proposal(write_action(option, view.states[tip], tip, self._thresholds))
-        option = self._best(fork.state, view, context, _POSITION_GROUP)
+        option = self._best(fork.state, view, context, ("shift",))
         tried = {is_position_model(a) for a in view.children(fork.state)}
         if option is None or set(option.selectors) & tried:
             return None
@@ -71,29 +68,44 @@ class RulesPlanner:
         path = view.path(tip)
         return bool(path) and path[-1].action.kind is ActionKind.JOINT
 
-    def _first_option(self, tip: str, view: GraphView, context: JobContext, groups: tuple[int, ...]) -> Option | None:
-        for group in groups:
-            option = self._best(tip, view, context, group)
+    def _first_option(
+        self, tip: str, view: GraphView, context: JobContext, order: tuple[tuple[str, ...], ...]
+    ) -> Option | None:
+        for groups in order:
+            option = self._best(tip, view, context, groups)
             if option is not None:
                 return option
         return None
 
-    def _best(self, state: str, view: GraphView, context: JobContext, group: int) -> Option | None:
-        """Return the option of a group with the largest expected drop that no lesson rules out."""
-        if group == _SCALE_GROUP and any(a.accepted and a.action.kind is ActionKind.SCALE for a in view.path(state)):
-            return None
+    def _best(self, state: str, view: GraphView, context: JobContext, groups: tuple[str, ...]) -> Option | None:
+        """Return the option of some groups with the largest expected drop that no lesson rules out."""
         found: list[Option] = []
-        for rule in (r for r in self._curriculum if r.group == group):
+        for rule in (r for r in self._curriculum if r.group in groups):
+            if rule.always and any(
+                rule.kind is a.action.kind or a.action.kind is ActionKind.BACKGROUND for a in view.path(state)
+            ):
+                continue
             for option in options_of(rule, view.states[state], context, self._thresholds):
                 left = narrowed(option, state, view, self._thresholds)
                 if left is not None and not self._excluded(left, state, view):
                     found.append(left)
-        return max(found, key=lambda o: (o.drop, o.rule.name)) if found else None
+        return max(found, key=lambda o: (self._claim(o, view.states[state]), o.drop, o.rule.name)) if found else None
+
+    def _claim(self, option: Option, state: FitState) -> float:
+        """Rank by the share of the offsets' misfit that a cause alone explains where shifts and cells compete.
+
+        Far from the lines the linear gain misleads; the measured offsets do not.
+        """
+        cause = {"zero": "zero", "displacement": "displacement", "lattice": "cell"}.get(option.rule.name)
+        feature = state.features.get(f"position.alone.{cause}") if cause else None
+        if feature is None or not feature.available or feature.significance is None:
+            return 0.0
+        return feature.significance
 
     def _excluded(self, option: Option, state: str, view: GraphView) -> bool:
         """Zero and displacement are rivals; an occupancy and the displacement parameter of its atom are too."""
         released = view.states[state].released
-        if option.rule.group == _POSITION_GROUP:
+        if option.rule.group == "shift":
             return any(name in ("instrument.zero", "sample.displacement") for name in released)
         partners = {"occupancy": "uiso", "uiso": "occupancy"}
         for selector in option.selectors:

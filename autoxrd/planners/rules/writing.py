@@ -31,8 +31,9 @@ def write_action(option: Option, state: FitState, state_id: str, thresholds: Thr
         level = float(state.features[name].value or 0.0)
         evidence.append(_claim(name, level, 0.5 * abs(level), state_id))
     bounds, settings = _bounds(option, state), _settings(option, state)
+    kind = ActionKind.BACKGROUND if option.selectors[best] == "background" else option.rule.kind
     return Action(
-        kind=option.rule.kind,
+        kind=kind,
         stage=option.rule.stage,
         parameters=option.selectors,
         bounds=bounds,
