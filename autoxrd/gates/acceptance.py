@@ -44,32 +44,21 @@ def judge(
         parent_rwp_same_points: the parent's Rwp (fraction) recomputed on the candidate's points; needed where the
             action changes the points.
     """
-    parent_rwp = parent_rwp_same_points
-    if parent_rwp is not None and not math.isfinite(parent_rwp):
-        parent_rwp = None
-    if parent_rwp is None and parent.quality.n_points == candidate.quality.n_points:
-        parent_rwp = parent.quality.rwp
+    parent_rwp = _comparable_rwp(parent, candidate, parent_rwp_same_points)
     report = measure_predictions(action, parent, candidate, policy=policy, parent_rwp=parent_rwp)
     before, after = compare_utility(action, parent, candidate, policy=policy, parent_rwp=parent_rwp)
-    admissible = (
-        check_engine(action, parent, candidate),
-        check_violations(parent, candidate, policy=policy),
-        check_unexplained(parent, candidate, policy=policy),
-        check_correlation(action, parent, candidate, policy=policy),
-    )
-    checks = (
-        *_complete(preflight),
-        *admissible[:2],
-        check_rwp(candidate, parent_rwp, policy=policy),
-        *admissible[2:],
-        report.check,
-        check_utility(action, before, after, policy=policy),
-    )
+    whole = check_engine(action, parent, candidate)
+    lawful = check_violations(parent, candidate, policy=policy)
+    explained = check_unexplained(parent, candidate, policy=policy)
+    determined = check_correlation(action, parent, candidate, policy=policy)
+    better = check_rwp(candidate, parent_rwp, policy=policy)
+    useful = check_utility(action, before, after, policy=policy)
+    checks = (*_complete(preflight), whole, lawful, better, explained, determined, report.check, useful)
     return Decision(
         accepted=all(check.passed for check in checks),
         numerically_better=None if parent_rwp is None else candidate.quality.rwp < parent_rwp,
         mechanism_supported=report.mechanism_supported,
-        admissible=all(check.passed for check in admissible),
+        admissible=all(check.passed for check in (whole, lawful, explained, determined)),
         reasons=_reasons(checks),
         checks=checks,
         predictions=report.outcomes,
@@ -79,6 +68,13 @@ def judge(
         policy_hash=policy_hash(policy),
         details=_details(checks),
     )
+
+
+def _comparable_rwp(parent: FitState, candidate: FitState, recomputed: float | None) -> float | None:
+    """Return the parent's Rwp on the candidate's points, None where nobody computed it."""
+    if recomputed is not None and math.isfinite(recomputed):
+        return recomputed
+    return parent.quality.rwp if parent.quality.n_points == candidate.quality.n_points else None
 
 
 def reject(
