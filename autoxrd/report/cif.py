@@ -108,11 +108,11 @@ def _symmetry(block: gemmi.cif.Block, structure: CrystalStructure) -> None:
         loop.add_row([str(i), _text(operation)])
 
 
-def _u_equivalent(atom: AtomSite) -> float | None:
-    # Without off-diagonal metric terms this is a third of the trace; good enough for a site that also lists its tensor.
+def _u_equivalent(atom: AtomSite, structure: CrystalStructure) -> float | None:
     if atom.u_iso is not None or atom.u_aniso is None:
         return atom.u_iso
-    return float(np.mean(atom.u_aniso[:3]))
+    cell = gemmi.UnitCell(*structure.cell.as_tuple())
+    return float(cell.calculate_u_eq(gemmi.SMat33d(*atom.u_aniso)))
 
 
 def _atoms(block: gemmi.cif.Block, structure: CrystalStructure, esds: _Esds) -> None:
@@ -130,7 +130,8 @@ def _atoms(block: gemmi.cif.Block, structure: CrystalStructure, esds: _Esds) -> 
             [
                 _text(a.label), _text(a.species), esds.written(key + "x", a.x), esds.written(key + "y", a.y),
                 esds.written(key + "z", a.z), esds.written(key + "occupancy", a.occupancy),
-                "Uani" if a.u_aniso else "Uiso", esds.written(key + "uiso", _u_equivalent(a)), str(a.multiplicity),
+                "Uani" if a.u_aniso else "Uiso", esds.written(key + "uiso", _u_equivalent(a, structure)),
+                str(a.multiplicity),
             ]
         )  # fmt: skip
     aniso = [a for a in structure.atoms if a.u_aniso]

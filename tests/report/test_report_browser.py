@@ -153,6 +153,14 @@ def test_parameters_can_be_searched(report: Opened) -> None:
     report.page.click("#parameters label:has-text('All')")
 
 
+def test_the_plot_can_be_saved_as_svg(report: Opened) -> None:
+    report.page.hover("#fit-plot .nsewdrag")
+    with report.page.expect_download() as caught:
+        report.page.click("#fit-plot .modebar-btn[data-title^='Download']")
+    assert caught.value.suggested_filename == "fit.svg"
+    report.page.evaluate("window.scrollTo(0, 0)")
+
+
 def test_hostile_text_is_inert(browser: Any, tmp_path: Path) -> None:
     base = report_input(n=601)
     steps = tuple(

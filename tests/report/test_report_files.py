@@ -13,11 +13,14 @@ from pathlib import Path
 import gemmi
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.errors import PolicyError, StorageError
 from autoxrd.report.build import render_files, write_report
 from autoxrd.report.bundle import bundle_zip
+from autoxrd.report.cif import phase_cif
 from autoxrd.report.model import ReportInput
 from autoxrd.report.tables import guarded
 from tests.report.factory import HOSTILE, report_input
@@ -136,6 +139,32 @@ def test_cif_survives_hostile_text(inp: ReportInput) -> None:
     doc = gemmi.cif.read_string(data.decode("ascii"))
     assert [b.name for b in doc] == ["corundum", "pattern"]
     assert doc[0].find_value("_cell_length_a") == "4.75868(4)"
+
+
+_SMALL = report_input(n=61)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.text(max_size=80), st.text(max_size=30))
+def test_cif_takes_any_text(title: str, formula: str) -> None:
+    structure = dataclasses.replace(_SMALL.structures[0], title=title, formula=formula)
+    inp = dataclasses.replace(_SMALL, structures=(structure, _SMALL.structures[1]))
+    doc = gemmi.cif.read_string(phase_cif(inp, 0).decode("ascii"))
+    assert [b.name for b in doc] == ["fluorapatite", "pattern"]
+    assert len(gemmi.make_small_structure_from_block(doc[0]).sites) == 7
+
+
+def test_anisotropic_sites_carry_their_tensor_and_its_equivalent() -> None:
+    first, *others = _SMALL.structures[0].atoms
+    # In a hexagonal cell U12 = U11 / 2 makes the tensor a sphere in the plane: Ueq is then U11 = U33.
+    sphere = dataclasses.replace(first, u_iso=None, u_aniso=(0.012, 0.012, 0.012, 0.006, 0.0, 0.0))
+    structure = dataclasses.replace(_SMALL.structures[0], atoms=(sphere, *others))
+    inp = dataclasses.replace(_SMALL, structures=(structure, _SMALL.structures[1]))
+    block = gemmi.cif.read_string(phase_cif(inp, 0).decode("ascii"))[0]
+    site = gemmi.make_small_structure_from_block(block).sites[0]
+    assert site.aniso.elements_pdb() == pytest.approx([0.012, 0.012, 0.012, 0.006, 0.0, 0.0])
+    assert block.find_values("_atom_site_adp_type")[0] == "Uani"
+    assert gemmi.cif.as_number(block.find_values("_atom_site_U_iso_or_equiv")[0]) == pytest.approx(0.012)
 
 
 def test_bundle_is_deterministic_and_complete(files: dict[str, bytes]) -> None:
