@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,12 +11,11 @@ from autoxrd.domain.state import Feature, FitState
 from autoxrd.gates.geometry import AngularRange
 from autoxrd.gates.policy_model import CoupledSet, Group, Policy
 from autoxrd.gates.selectors import Selector, covers, parse_parameter
+from autoxrd.gates.sites import Sites
 
-__all__ = ["CoupledFinding", "Separability", "find_coupled", "read_separability", "site_closure", "sites_of"]
+__all__ = ["CoupledFinding", "Separability", "find_coupled", "read_separability"]
 
 _CAUSE = re.compile(r"(?<![\w.-])(?:cell(?: of (?P<of>[^\s,;()]+))?|zero|displacement)(?![\w-])")
-_SAME_POSITION = 1e-4
-"""Fractional coordinates closer than this are one site (a CIF gives four to five decimals)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,6 @@ class _Free:
 
     name: str
     meaning: Selector
-    site: str
 
 
 def read_separability(features: Mapping[str, Feature]) -> Separability:
@@ -92,49 +90,6 @@ def _cause(match: re.Match[str]) -> str:
     return f"cell.{match['of']}" if match["of"] else match.group(0)
 
 
-def sites_of(state: FitState) -> dict[tuple[str, str], str]:
-    """Return the site of each (phase, label): atoms at one position share it, named by its first label."""
-    coordinates: dict[tuple[str, str], dict[str, float]] = {}
-    for parameter in state.parameters:
-        meaning = parse_parameter(parameter.name)
-        if meaning is not None and meaning.kind == "atom" and meaning.component:
-            coordinates.setdefault((meaning.phase, meaning.label), {})[meaning.component] = parameter.value
-    sites: dict[tuple[str, str], str] = {}
-    seen: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
-    for (phase, label), found in coordinates.items():
-        owner = label
-        if len(found) == 3:
-            position = (found["x"], found["y"], found["z"])
-            owners = seen.setdefault(phase, [])
-            owner = next((other for other, there in owners if _same_position(position, there)), label)
-            owners.append((owner, position))
-        sites[(phase, label)] = owner
-    return sites
-
-
-def site_closure(names: Iterable[str], state: FitState, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the names with all that is shared through a site: species at one position move and vibrate together.
-
-    An engine ties them, and frees the one that stands for all, whichever of them was asked for.
-    """
-    sites = sites_of(state)
-    wanted = set(names)
-    shared = {(free.site, free.meaning.family) for free in _meanings(wanted, sites) if free.meaning.kind == "atom"}
-    if not shared:
-        return tuple(name for name in known if name in wanted)
-    meanings = {free.name: free for free in _meanings(known, sites)}
-    return tuple(
-        name
-        for name in known
-        if name in wanted or (name in meanings and (meanings[name].site, meanings[name].meaning.family) in shared)
-    )
-
-
-def _same_position(first: Sequence[float], second: Sequence[float]) -> bool:
-    # Coordinates are compared modulo the lattice: 0.99999 and 0.00000 are one position.
-    return all(abs((a - b + 0.5) % 1.0 - 0.5) < _SAME_POSITION for a, b in zip(first, second, strict=True))
-
-
 def find_coupled(
     free: Sequence[str],
     added: Iterable[str],
@@ -142,6 +97,7 @@ def find_coupled(
     known: Sequence[str],
     *,
     policy: Policy,
+    sites: Sites | None = None,
     constraints: Sequence[str] = (),
     span: AngularRange | None = None,
 ) -> tuple[CoupledFinding, ...]:
@@ -150,17 +106,17 @@ def find_coupled(
     Args:
         free: names of all parameters that would be free, earlier steps included.
         added: those that the action names; a set it takes no part in is not its fault.
-        parent: the state before, for separability and shared sites.
+        parent: the state before, for separability.
         known: all parameter names.
         policy: the rules.
+        sites: which atoms share a position; read from the parent where it is None.
         constraints: declared relations, each naming its parameters with blanks between (``A + B = 1``); a set is
             excused when one constraint names a member of each of its sides.
         span: range of the pattern, None where unknown; it decides what the range can separate, and the record of
             the parent (``position.separable``) only where it is not known.
     """
-    sites = sites_of(parent)
-    members = list(_meanings(free, sites))
-    everything = list(_meanings(known, sites))
+    sites = sites or Sites.of(parent)
+    members, everything = _Pool(free, sites), _Pool(known, sites)
     touched = set(added)
     declared = [_names_in(text, known) for text in constraints]
     separability = read_separability(parent.features)
@@ -169,8 +125,8 @@ def find_coupled(
         concerned = _concerned(rule, separability, span, policy)
         if not rule.enabled or not concerned:
             continue
-        for where in _scopes(rule, members):
-            sides = [_side(group, rule, where, members, everything, concerned) for group in rule.groups]
+        for where in members.places(rule.scope):
+            sides = [_side(group, rule.scope, where, members, everything, concerned) for group in rule.groups]
             if not all(sides) or touched.isdisjoint(name for side in sides for name in side):
                 continue
             if not any(all(not names.isdisjoint(side) for side in sides) for names in declared):
@@ -178,12 +134,30 @@ def find_coupled(
     return tuple(found)
 
 
-def _meanings(names: Iterable[str], sites: Mapping[tuple[str, str], str]) -> Iterator[_Free]:
-    for name in names:
-        meaning = parse_parameter(name)
-        if meaning is not None:
-            owner = sites.get((meaning.phase, meaning.label), meaning.label)
-            yield _Free(name, meaning, f"{meaning.phase}/{owner}" if meaning.kind == "atom" else "")
+class _Pool:
+    """Parameters by what they mean and where they belong."""
+
+    def __init__(self, names: Iterable[str], sites: Sites) -> None:
+        self._found: dict[tuple[str, str, str], list[_Free]] = {}
+        self._places: dict[str, dict[str, None]] = {"job": {"": None}, "phase": {}, "site": {}}
+        for name in names:
+            meaning = parse_parameter(name)
+            if meaning is None:
+                continue
+            free = _Free(name, meaning)
+            for scope, place in (("job", ""), ("phase", meaning.phase), ("site", sites.key(meaning))):
+                self._found.setdefault((scope, place, meaning.family), []).append(free)
+                if place:
+                    self._places[scope][place] = None
+
+    def places(self, scope: str) -> tuple[str, ...]:
+        """Return the phases or sites there are; one empty name for the whole job."""
+        return tuple(self._places[scope])
+
+    def get(self, families: Iterable[str], scope: str, place: str) -> list[_Free]:
+        """Return the members of these families there; what has no phase belongs to every phase."""
+        places = (place, "") if scope == "phase" else (place,)
+        return [free for family in families for there in places for free in self._found.get((scope, there, family), ())]
 
 
 def _names_in(constraint: str, known: Sequence[str]) -> frozenset[str]:
@@ -214,39 +188,18 @@ def _concerned(
     return separability.phases(rule.causes)
 
 
-def _scopes(rule: CoupledSet, members: Sequence[_Free]) -> tuple[str, ...]:
-    if rule.scope == "job":
-        return ("",)
-    if rule.scope == "phase":
-        return tuple(dict.fromkeys(free.meaning.phase for free in members if free.meaning.phase))
-    return tuple(dict.fromkeys(free.site for free in members if free.site))
-
-
-def _in_scope(free: _Free, rule: CoupledSet, where: str) -> bool:
-    if rule.scope == "site":
-        return free.site == where
-    return rule.scope == "job" or free.meaning.phase in ("", where)
-
-
 def _side(
-    group: Group,
-    rule: CoupledSet,
-    where: str,
-    members: Sequence[_Free],
-    everything: Sequence[_Free],
-    concerned: frozenset[str],
+    group: Group, scope: str, place: str, members: _Pool, everything: _Pool, concerned: frozenset[str]
 ) -> tuple[str, ...]:
     """Return the free members of one side, empty where the side is not satisfied."""
     families = group.any or group.all
     mine = [
         free
-        for free in members
-        if free.meaning.family in families
-        and _in_scope(free, rule, where)
-        and (free.meaning.family != "phase.cell" or "*" in concerned or free.meaning.phase in concerned)
+        for free in members.get(families, scope, place)
+        if free.meaning.family != "phase.cell" or "*" in concerned or free.meaning.phase in concerned
     ]
     if group.all:
-        owners = {_owner(f) for f in everything if f.meaning.family in families and _in_scope(f, rule, where)}
+        owners = {_owner(free) for free in everything.get(families, scope, place)}
         if owners - {_owner(free) for free in mine}:
             return ()
     return tuple(free.name for free in mine)

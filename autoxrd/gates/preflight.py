@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import GateCheck
 from autoxrd.domain.state import FitState
-from autoxrd.gates.coupling import find_coupled, site_closure
+from autoxrd.gates.coupling import find_coupled
 from autoxrd.gates.evidence import check_evidence
 from autoxrd.gates.geometry import AngularRange, range_of
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.predictions import check_predictions
 from autoxrd.gates.selectors import canonical, covers, is_selector, parse_parameter, resolve, resolve_all
+from autoxrd.gates.sites import Sites
 from autoxrd.gates.tables import family_allowed
 
 __all__ = ["PREFLIGHT_RULES", "identity", "preflight"]
@@ -206,9 +207,10 @@ def _coupled(
 ) -> list[Fault]:
     if action.kind is ActionKind.FREEZE:  # it only takes parameters out
         return []
-    added = site_closure(added, parent, known)
-    free = tuple(dict.fromkeys((*site_closure(resolve_all(parent.released, known), parent, known), *added)))
-    found = find_coupled(free, added, parent, known, policy=policy, constraints=constraints, span=span)
+    sites = Sites.of(parent)
+    added = sites.closure(added, known)
+    free = sites.closure((*resolve_all(parent.released, known), *added), known)
+    found = find_coupled(free, added, parent, known, policy=policy, sites=sites, constraints=constraints, span=span)
     faults: list[Fault] = []
     for finding in found:
         sides = " with ".join(side[0] + (f" (+{len(side) - 1})" if len(side) > 1 else "") for side in finding.members)

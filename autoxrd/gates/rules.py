@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from autoxrd.domain.action import Action, ActionKind, Bound
 from autoxrd.domain.decision import GateCheck
 from autoxrd.domain.state import FitState, UnexplainedPeak, Violation
-from autoxrd.gates.coupling import site_closure
 from autoxrd.gates.metrics import read_metric
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.selectors import Selector, covers, parse_parameter, resolve_all
+from autoxrd.gates.sites import Sites
 
 __all__ = ["check_correlation", "check_engine", "check_rwp", "check_unexplained", "check_violations", "is_worse"]
 
@@ -91,7 +91,7 @@ def _freed_beyond(action: Action, parent: FitState, candidate: FitState) -> list
     asked_names = set(resolve_all(asked, names))
     if action.kind is ActionKind.FREEZE:
         asked_names -= set(resolve_all(action.parameters, names))
-    allowed = set(site_closure(asked_names, parent, names))
+    allowed = set(Sites.of(parent).closure(asked_names, names))
     beyond = [name for name in free if name not in allowed]
     if not beyond:
         return []
