@@ -17,6 +17,7 @@ from autoxrd.science.coarse import CoarseShift, coarse_shifts
 from autoxrd.science.frame import Frame, explained_share, moved_frame
 from autoxrd.science.inputs import FitArrays, MeasureContext
 from autoxrd.science.laws import (
+    ALONG,
     CELL,
     DISPLACEMENT,
     ZERO,
@@ -119,7 +120,14 @@ def shift_of(fit: LawFit, context: MeasureContext, n_phases: int) -> Shift:
     for index in range(n_phases):
         extra = [name for name in fit.names if name.startswith(f"{CELL}.{index}.")]
         strain.append(tuple(value(name) for name in extra))
-    return Shift(value(ZERO), value(DISPLACEMENT), tuple(isotropic), displacement_law(context), tuple(strain))
+    return Shift(
+        zero=value(ZERO),
+        displacement=value(DISPLACEMENT),
+        along=value(ALONG),
+        law=displacement_law(context),
+        cell=tuple(isotropic),
+        strain=tuple(strain),
+    )
 
 
 def width_trend(measures: PeakMeasures) -> Trend | None:

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.laws import CELL, DISPLACEMENT, ZERO, LawFit, LawProblem
+from autoxrd.science.laws import ALONG, CELL, DISPLACEMENT, ZERO, LawFit, LawProblem
 from autoxrd.science.settings import PositionSettings
 
 __all__ = ["Causes", "find_causes", "kinds"]
@@ -68,29 +68,31 @@ def _cell_options(names: tuple[str, ...], settings: PositionSettings) -> list[tu
 
 @lru_cache(maxsize=64)
 def _subsets(
-    names: tuple[str, ...], n_used: int, settings: PositionSettings
+    names: tuple[str, ...], unlikely: frozenset[str], n_used: int, settings: PositionSettings
 ) -> tuple[tuple[tuple[str, ...], ...], FloatArray]:
     """Return every set of causes that so many peaks can bear, and its price."""
-    shifts: list[tuple[str, ...]] = [(), (ZERO,)]
-    if DISPLACEMENT in names:
-        shifts += [(DISPLACEMENT,), (ZERO, DISPLACEMENT)]
+    shifts: list[tuple[str, ...]] = [(), (ZERO,), (DISPLACEMENT,), (ZERO, DISPLACEMENT)]
+    if ALONG in names:
+        shifts += [(DISPLACEMENT, ALONG), (ZERO, DISPLACEMENT, ALONG)]
     cells = _cell_options(names, settings)
     found = tuple((*shift, *cell) for shift in shifts for cell in cells if len(shift) + len(cell) < n_used)
-    return found, np.array([_price(columns, settings) for columns in found])
+    return found, np.array([_price(columns, unlikely, settings) for columns in found])
 
 
-def _price(names: tuple[str, ...], settings: PositionSettings) -> float:
-    extra = sum(1 for name in names if name.count(".") == 2)
-    return settings.cause_price * (len(names) - extra) + settings.extra_price * extra
+def _price(names: tuple[str, ...], unlikely: frozenset[str], settings: PositionSettings) -> float:
+    extra = sum(1 for name in names if name.count(".") == 2 or name == ALONG)
+    price = settings.cause_price * (len(names) - extra) + settings.extra_price * extra
+    return price + (settings.unlikely_price if unlikely & set(names) else 0.0)
 
 
 def find_causes(problem: LawProblem, settings: PositionSettings) -> Causes:
     """Return the cheapest subset of causes and what is ambiguous about it."""
-    everything = problem.chi2_of((problem.names,))[0]
+    everything = problem.fit_many((problem.names,))[0][0]
     if (problem.chi2_null - everything) / problem.scale < settings.cause_price:
         return Causes(problem.fit(()))
-    subsets, price = _subsets(problem.names, problem.n_used, settings)
-    prices = problem.chi2_of(subsets) / problem.scale + price
+    subsets, price = _subsets(problem.names, problem.unlikely, problem.n_used, settings)
+    chi2, cancelling = problem.fit_many(subsets)
+    prices = np.where(cancelling > settings.cancelling, np.inf, chi2 / problem.scale + price)
     order = np.argsort(prices, kind="stable")
     best = subsets[order[0]]
     named = kinds(best)

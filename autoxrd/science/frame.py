@@ -69,12 +69,21 @@ class Peaks:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Derivatives of the whole calculated pattern, each of shape (n,), for a common shift, ln(width), skew, mixing."""
+    """Derivatives of the whole calculated pattern, each of shape (n,), for one change common to all lines.
+
+    Args:
+        shift: of the position.
+        width: of ln(FWHM).
+        skew: of the skewness.
+        tail_low: of the Lorentzian fraction on the low side of each line.
+        tail_high: the same on the high side.
+    """
 
     shift: FloatArray
     width: FloatArray
     skew: FloatArray
-    mixing: FloatArray
+    tail_low: FloatArray
+    tail_high: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +224,15 @@ def _evaluate(x: FloatArray, lines: Lines, reach: float) -> tuple[Windows, Templ
     def total(values: FloatArray) -> FloatArray:
         return sum_by(windows.point, values, x.size)
 
-    return windows, shapes, Totals(total(shapes.shift), total(shapes.width), total(shapes.skew), total(shapes.mixing))
+    low = np.where(x[windows.point] < lines.position[windows.owner], shapes.mixing, 0.0)
+    totals = Totals(
+        shift=total(shapes.shift),
+        width=total(shapes.width),
+        skew=total(shapes.skew),
+        tail_low=total(low),
+        tail_high=total(shapes.mixing - low),
+    )
+    return windows, shapes, totals
 
 
 def build_frame(result: FitArrays, context: MeasureContext) -> Frame:

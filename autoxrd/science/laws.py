@@ -1,8 +1,8 @@
 """Which shift does each cause give a reflection? Zero, specimen displacement and isotropic cell, in degrees 2theta.
 
-Bragg-Brentano: displacement s moves a line by -(2 s / R) cos(theta) radians. Debye-Scherrer: a specimen b across the
-beam moves it by (b / R) cos(2 theta) (McCusker et al. 1999, eq. 4, doi:10.1107/S0021889898009856); the part along
-the beam, -(a / R) sin(2 theta), is not fitted: beside zero and cell no range separates it.
+Bragg-Brentano: displacement s moves a line by -(2 s / R) cos(theta) radians. Debye-Scherrer: a specimen b across and
+a along the beam moves it by (b cos(2 theta) - a sin(2 theta)) / R (McCusker et al. 1999, eq. 4,
+doi:10.1107/S0021889898009856).
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ __all__ = ["LawFit", "LawProblem", "Shift", "Strains", "displacement_law", "law_
 
 _RIDGE = 1e-10
 DISPLACEMENT = "displacement"
+ALONG = "displacement.along"
+_MIN_ALONG = 6
 ZERO = "zero"
 CELL = "cell"
 
@@ -36,8 +38,10 @@ class Shift:
     zero: float = 0.0
     displacement: float = 0.0
     cell: tuple[float, ...] = ()
-    law: str = "none"
-    """Displacement law: ``cos``, ``cos2`` or ``none``."""
+    law: str = "cos"
+    """Displacement law: ``cos`` or ``cos2``."""
+    along: float = 0.0
+    """Amplitude of -sin(2 theta)."""
     strain: tuple[tuple[float, ...], ...] = ()
     """Per phase, amplitudes of the other cell changes; they act on single reflections, not on the whole pattern."""
 
@@ -47,6 +51,8 @@ class Shift:
         shift = np.full(theta.shape, self.zero)
         if self.displacement:
             shift += self.displacement * _displacement(theta, self.law)
+        if self.along:
+            shift -= self.along * np.sin(2.0 * theta)
         if self.cell:
             # exactly: ln(sin theta) changes by half the amplitude in radians
             stretched = np.exp(np.deg2rad(np.asarray(self.cell)[phase]) / 2.0) * np.sin(theta)
@@ -84,12 +90,14 @@ class LawProblem:
     Args:
         names: ``zero``, ``displacement``, ``cell`` (one factor for all phases), ``cell.P`` by phase index (isotropic),
             ``cell.P.k`` (what else the symmetry allows).
+        unlikely: columns that this kind of measurement hardly has.
         columns: shape (n, c), degrees per unit amplitude.
         scale: reduced chi2 of the fullest fit where that is > 1, else 1: what the laws cannot explain is noise to them.
         used: mask of the peaks that entered, shape (p,).
     """
 
     names: tuple[str, ...]
+    unlikely: frozenset[str]
     columns: FloatArray
     normal: FloatArray
     right: FloatArray
@@ -113,8 +121,11 @@ class LawProblem:
         chi2 = max(self.chi2_null - float(coefficient @ right), 0.0)
         return LawFit(names, coefficient, inverse * self.scale, chi2)
 
-    def chi2_of(self, subsets: tuple[tuple[str, ...], ...]) -> FloatArray:
-        """Return chi2 (not scaled) of many subsets at once, shape (len(subsets),)."""
+    def fit_many(self, subsets: tuple[tuple[str, ...], ...]) -> tuple[FloatArray, FloatArray]:
+        """Return, of many subsets at once, chi2 (not scaled) and how far their causes cancel, shape (len(subsets),).
+
+        The latter is the largest rms of one cause's contribution over the rms of all together.
+        """
         index = {name: i for i, name in enumerate(self.names)}
         mask = np.zeros((len(subsets), len(self.names)))
         for row, names in enumerate(subsets):
@@ -126,7 +137,11 @@ class LawProblem:
         batch += np.eye(len(self.names)) * (1.0 - mask + _RIDGE)[:, None, :]
         masked = right * mask
         solved = np.linalg.solve(batch, masked[:, :, None])[:, :, 0]
-        return np.asarray(np.maximum(self.chi2_null - np.einsum("si,si->s", solved, masked), 0.0))
+        chi2 = np.maximum(self.chi2_null - np.einsum("si,si->s", solved, masked), 0.0)
+        amplitude = solved / diagonal
+        single = np.abs(amplitude) * np.sqrt(np.mean(np.square(self.columns), axis=0))
+        together = np.sqrt(np.mean(np.square(amplitude @ self.columns.T), axis=1))
+        return chi2, single.max(axis=1) / np.maximum(together, 1e-300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,21 +177,19 @@ def strains_of(result: FitArrays, frame: Frame) -> Strains:
 
 
 def displacement_law(context: MeasureContext) -> str:
-    """Return ``cos`` (Bragg-Brentano), ``cos2`` (Debye-Scherrer of known radius) or ``none``.
+    """Return ``cos`` (Bragg-Brentano) or ``cos2`` (Debye-Scherrer)."""
+    return "cos" if context.instrument.geometry is Geometry.BRAGG_BRENTANO else "cos2"
 
-    Without a radius a capillary's offset has no unit and no engine refines it; a crystal analyser removes it.
-    """
-    if context.instrument.geometry is Geometry.BRAGG_BRENTANO:
-        return "cos"
-    return "cos2" if context.radius_mm else "none"
+
+def _analyser(context: MeasureContext) -> bool:
+    """A capillary of unknown radius: most often a synchrotron's, where analyser crystals remove the offset."""
+    return displacement_law(context) == "cos2" and not context.radius_mm
 
 
 def _displacement(theta: FloatArray, law: str) -> FloatArray:
     if law == "cos":
         return np.asarray(np.cos(theta))
-    if law == "cos2":
-        return np.asarray(np.cos(2.0 * theta))
-    return np.zeros_like(theta)
+    return np.asarray(np.cos(2.0 * theta))
 
 
 def _columns(
@@ -184,8 +197,9 @@ def _columns(
 ) -> dict[str, FloatArray]:
     """Return the columns of all laws that the peaks can speak of."""
     columns = {ZERO: np.ones_like(theta)}
-    if law != "none":
-        columns[DISPLACEMENT] = _displacement(theta, law)
+    columns[DISPLACEMENT] = _displacement(theta, law)
+    if law == "cos2" and theta.size > _MIN_ALONG:
+        columns[ALONG] = -np.sin(2.0 * theta)
     phases = [i for i, count in enumerate(own) if count >= minimum]
     if len(phases) > 1:
         columns[CELL] = np.tan(theta)
@@ -226,6 +240,7 @@ def law_problem(measures: PeakMeasures, context: MeasureContext, strains: Strain
     weighted = scaled * fit.weights[:, None]
     return LawProblem(
         names=tuple(columns),
+        unlikely=frozenset((DISPLACEMENT, ALONG)) if _analyser(context) else frozenset(),
         columns=matrix,
         normal=weighted.T @ scaled,
         right=weighted.T @ target,

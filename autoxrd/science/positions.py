@@ -73,7 +73,7 @@ def _in_unit(name: str, value: float, esd: float, context: MeasureContext) -> tu
     """Turn a fitted amplitude (degrees) into the feature's unit."""
     if name.startswith(CELL):
         factor, unit = -_RAD / 2.0, "relative d"  # d(2theta) = -2 tan(theta) dd/d
-    elif name == DISPLACEMENT and context.radius_mm:
+    elif name.startswith(DISPLACEMENT) and context.radius_mm:
         factor = _RAD * context.radius_mm * (-0.5 if displacement_law(context) == "cos" else 1.0)
         unit = "mm"
     else:
@@ -86,7 +86,7 @@ def _told(columns: tuple[str, ...], names: Sequence[str]) -> str:
     words = []
     for column in columns:
         parts = column.split(".")
-        words.append(f"cell of {names[int(parts[1])]}" if len(parts) > 1 else column)
+        words.append(f"cell of {names[int(parts[1])]}" if column.startswith(f"{CELL}.") else parts[0])
     return " and ".join(dict.fromkeys(words)) or "nothing"
 
 
@@ -105,10 +105,6 @@ def _joint(problem: LawProblem, causes: Causes, context: MeasureContext, names: 
     involved = causes.ambiguous | (kinds(causes.rival) - kinds(causes.chosen)) if causes.ambiguous else frozenset()
     features = {}
     for cause in (ZERO, DISPLACEMENT):
-        if cause not in problem.names:
-            why = "no goniometer radius known: a capillary's offset is not considered"
-            features[f"position.{cause}"] = unavailable(why)
-            continue
         fit = causes.fit if cause in causes.chosen else problem.fit((*causes.chosen, cause))
         value, esd, unit = _in_unit(cause, *(fit.get(cause) or (0.0, np.inf)), context)
         across = cause == DISPLACEMENT and displacement_law(context) == "cos2"
@@ -168,8 +164,8 @@ def _alone(problem: LawProblem, context: MeasureContext, names: Sequence[str]) -
     price = context.settings.positions.extra_price
     for cause, columns in ((ZERO, (ZERO,)), (DISPLACEMENT, (DISPLACEMENT,)), (CELL, cells)):
         key = f"position.alone.{cause}"
-        if not columns or columns[0] not in problem.names:
-            features[key] = unavailable("no such law here")
+        if not columns:
+            features[key] = unavailable("too few peaks of any one phase")
             continue
         fit = problem.fit(columns)
         best = _most_significant(fit)

@@ -76,6 +76,11 @@ class PositionSettings:
     """The same for each further term of an anisotropic cell: 3 sigma of chi2 on n degrees rises by that per degree."""
     rival_margin: float = 9.0
     """Another set of causes whose priced chi2 is within this cannot be told apart from the best."""
+    cancelling: float = 6.0
+    """Causes of which one contributes more than this many times what all together do cancel one another: a residual
+    shape that three smooth laws happen to mimic, not a set of errors."""
+    unlikely_price: float = 16.0
+    """Added for a capillary's offset where no goniometer radius is known: at a synchrotron it does not exist."""
     max_separate_phases: int = 4
     """Up to so many phases any subset of cells may be off; beyond, all cells are one cause with a term per phase."""
     rebase_fwhm: float = 0.06
@@ -121,6 +126,9 @@ class UnexplainedSettings:
     """Reach around a reflection in which a positive and a negative lobe are one pair."""
     pair_share: float = 0.5
     """Share of the positive lobe's significance that its mirror image must have to be one."""
+    area_excess: float = 1.5
+    """A fitted area may exceed what the residual shows as it is by this much; beyond, it comes from what is fitted
+    beside it, not from a peak."""
     fit_fwhm: float = 4.0
     """Half width of the local fit."""
     tail_tolerance: float = 0.10

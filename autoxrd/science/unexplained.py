@@ -51,6 +51,7 @@ def find_unexplained(frame: Frame, context: MeasureContext) -> Unexplained:
     if bumps.position.size == 0:
         return Unexplained(measured(0.0, 0.0, n_used=0, significance=0.0), ())
     area, esd = _areas(frame, residual, bumps, splitting, settings)
+    area = np.minimum(area, settings.area_excess * _visible(frame, residual, bumps, splitting, settings))
     height = area / (1.1 * bumps.fwhm)
     kept = (area > settings.accept_z * esd) & (height > settings.tail_tolerance * _tails(frame, bumps))
     return _report(frame, _select(bumps, kept), area[kept], esd[kept])
@@ -125,7 +126,8 @@ def _areas(
     owner, point = windows.owner, windows.point
     shape = _shape(frame.x[point], bumps.position[owner], bumps.fwhm[owner], splitting)
     totals = frame.totals
-    others = (frame.net_calc, totals.shift, totals.width, totals.skew, totals.mixing, np.ones_like(frame.x))
+    changes = (totals.shift, totals.width, totals.skew, totals.tail_low, totals.tail_high)
+    others = (frame.net_calc, *changes, np.ones_like(frame.x))
     columns = np.stack((shape, *(column[point] for column in others)))
     weight = frame.weight[point]
     area = np.zeros(bumps.position.size)
@@ -139,6 +141,23 @@ def _areas(
         variance = np.maximum(fit.covariance[:, 0, 0], 0.0)
         esd = np.sqrt(variance * np.maximum(fit.chi2_reduced, 1.0))
     return area, esd
+
+
+def _visible(
+    frame: Frame,
+    residual: FloatArray,
+    bumps: Bumps,
+    splitting: tuple[float, float] | None,
+    settings: UnexplainedSettings,
+) -> FloatArray:
+    """Return the area that the residual shows as it is: its sum over the core, over the share of a peak in there."""
+    half = settings.core_fwhm * bumps.fwhm
+    windows = windows_between(frame.x, bumps.position - half, bumps.position + half)
+    owner, point = windows.owner, windows.point
+    shape = _shape(frame.x[point], bumps.position[owner], bumps.fwhm[owner], splitting)
+    count = bumps.position.size
+    share = sum_by(owner, shape * frame.step[point], count)
+    return np.asarray(sum_by(owner, residual[point] * frame.step[point], count) / np.maximum(share, 1e-3))
 
 
 def _tails(frame: Frame, bumps: Bumps) -> FloatArray:
