@@ -11,7 +11,7 @@ import rietx as rx
 from axr_bounds import Limits, column_bounds
 from axr_edits import apply_edits
 from axr_gains import release_gains
-from axr_lebail import converge_intensities
+from axr_lebail import match_intensities
 from axr_model import catalog_of, open_refinement
 from axr_names import Catalog, Mapped
 from axr_private import Answer
@@ -55,7 +55,7 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
     if state.mode == "lebail":
         # intensities stand for structure and scale: what only those could move is not released
         columns = [path for path in columns if not mode_fixed_path(path, "lebail")]
-        state = converge_intensities(state)
+        state = match_intensities(state, background=False)
     if columns and command["cycles"] > 0:
         state = refine(state, columns, bounds, catalog, command, outcome)
     return _report(state, command, catalog, columns, bounds, outcome)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gemmi
 import numpy as np
 import rietx as rx
@@ -9,10 +11,11 @@ from axr_private import COARSE_AREA, compiled, table_of
 from axr_state import State
 from rietx.background.models import chebyshev_design_matrix
 
-__all__ = ["AXES", "axial_column", "background_columns", "texture_columns"]
+__all__ = ["AXES", "axial_column", "background_columns", "texture_steps"]
 
 AXIAL_STEP = 0.01
-MARCH_STEP = 1e-3
+MARCH_TRIALS = (0.5, 0.65, 0.8, 0.9, 1.12, 1.3, 1.6, 2.2)
+"""March-Dollase coefficients that are tried: plates below 1, needles above."""
 MOST_AXES = 40
 
 AXES = {
@@ -46,37 +49,44 @@ def background_columns(model: object, terms: int) -> tuple[np.ndarray, int]:
     return chebyshev_design_matrix(x, have + terms, float(x[0]), float(x[-1]))[have:].T, 0
 
 
-def texture_columns(state: State) -> dict[str, tuple[np.ndarray, int]]:
-    """Return the change of the pattern with the March-Dollase r of each phase without texture, by axis.
+def texture_steps(state: State) -> dict[str, np.ndarray]:
+    """Return the change of the pattern from no texture to MARCH_TRIALS, shape (n, trials), by phase and axis.
 
-    Keys are ``phase.P.preferred_orientation@h,k,l``.
+    Keys are ``phase.P.preferred_orientation@h,k,l``, for each phase without texture. Steps and not a
+    derivative: at r = 1 the derivatives for different axes are multiples of each other, and nothing at
+    all in a cubic phase, because to first order the March-Dollase factor is a second Legendre polynomial.
     """
-    found: dict[str, tuple[np.ndarray, int]] = {}
+    found: dict[str, np.ndarray] = {}
     for index, phase in enumerate(state.structure.phases):
         if phase.preferred_orientation is not None or len(found) >= MOST_AXES:
             continue
         group = gemmi.SpaceGroup(state.domain[index]["space_group_number"])
         for axis in AXES[group.crystal_system()]:
             name = f"phase.{phase.name}.preferred_orientation@{','.join(map(str, axis))}"
-            found[name] = (_march(state, index, axis)[:, None], 0)
+            found[name] = np.stack(_march(state, index, axis), axis=1)
     return found
 
 
-def _march(state: State, index: int, axis: tuple[int, int, int]) -> np.ndarray:
+def _march(state: State, index: int, axis: tuple[int, int, int]) -> list[np.ndarray]:
     phase = state.structure.phases[index].model_copy(deep=True)
     phase.preferred_orientation = rx.PreferredOrientation(axis=axis)
     structure = rx.Structure(phases=[phase])
-    model = compiled(
-        structure, state.instrument, state.pattern(), mode="rietveld", limits=state.limits, area=COARSE_AREA
-    )
+    model = _coarse(structure, state.instrument, state)
     table = table_of(structure, state.instrument)
     values = table.decode(table.x0())
     before = model.phase_component(0, values)
-    values["phases.0.preferred_orientation.r"] += MARCH_STEP
-    return np.asarray(model.phase_component(0, values) - before) / MARCH_STEP
+    columns = []
+    for trial in MARCH_TRIALS:
+        values["phases.0.preferred_orientation.r"] = trial
+        columns.append(np.asarray(model.phase_component(0, values) - before))
+    return columns
 
 
 def _pattern(structure: object, instrument: object, state: State) -> np.ndarray:
-    model = compiled(structure, instrument, state.pattern(), mode="rietveld", limits=state.limits, area=COARSE_AREA)
+    model = _coarse(structure, instrument, state)
     table = table_of(structure, instrument)
     return np.asarray(model.evaluate(table.decode(table.x0())))
+
+
+def _coarse(structure: object, instrument: object, state: State) -> Any:
+    return compiled(structure, instrument, state.pattern(), mode="rietveld", limits=state.limits, area=COARSE_AREA)

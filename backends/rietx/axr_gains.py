@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from axr_gain_columns import axial_column, background_columns, texture_columns
+from axr_gain_columns import axial_column, background_columns, texture_steps
 from axr_model import open_refinement
 from axr_names import Catalog
 from axr_private import build_table, compiled, jacobian_and_residual
@@ -240,13 +240,14 @@ def _extra(
     found: dict[str, tuple[np.ndarray, int]] = {}
     if "profile.SH/L" not in gains and catalog.selectors.get("profile.SH/L"):
         found["profile.SH/L"] = axial_column(state)
-    found.update(texture_columns(state))
     found["background.more"] = background_columns(problem.model, settings.more_terms)
     for name, (columns, way) in found.items():
         steps, gain = _solve(-columns * problem.weight[:, None], base, rest, settings.rank)
         gains[name] = problem.factor * gain if way == 0 or steps[0] * way > 0 else 0.0
         counts[name] = columns.shape[1]
-    for name in [name for name in gains if "@" in name]:
+    for name, trials in texture_steps(state).items():
+        left = rest[:, None] - _project(base, trials * problem.weight[:, None])
+        gains[name] = problem.factor * max(float(rest @ rest - np.min(np.sum(left**2, axis=0))), 0.0)
         whole = name.split("@")[0]
-        if gains[name] > gains.get(whole, -1.0):
-            gains[whole], counts[whole] = gains[name], 1
+        gains[whole] = max(gains[name], gains.get(whole, 0.0))
+        counts[name] = counts[whole] = 1

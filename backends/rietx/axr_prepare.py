@@ -120,7 +120,8 @@ def _seeded(
     curve = chebyshev_design_matrix(x, terms, float(x[0]), float(x[-1])).T @ coefficients
     instrument = state.instrument.model_copy(deep=True)
     instrument.background = background_model(coefficients)
-    width = peak_width(x, y, sigma, curve)
+    lines = [(line.wavelength.value, line.weight.value) for line in instrument.source.lines]
+    width = peak_width(x, y, sigma, curve, lines)
     if width is None:
         width = FALLBACK_WIDTH_STEPS * float(np.median(np.diff(x)))
         notices.append(("no_peaks", "No clear peak was found to read a width from."))

@@ -6,6 +6,7 @@ rietx 1.10.0 declares its whole interface unfrozen; what is below has, besides, 
 * bounds on a coordinate's displacement (public: none, "DOFs are unbounded"),
 * carrying Le Bail intensities into a fresh object (public: only through a history tree),
 * remembering site orbits (public: none; each parameter table works every orbit out anew, in Python),
+* the profile of single reflections (public: only their sum),
 * the Jacobian that ``Refinement.suggest`` builds (public: only its ranking of single parameters).
 
 An upgrade of rietx starts by reading this file.
@@ -26,6 +27,7 @@ from rietx.optimize.least_squares import _jacobian_for, _make_residual
 from rietx.params.vector import ParameterTable
 from rietx.refine import _extract_reflections, _restore_lebail
 from rietx.schemas.history import RefinementState, ReflectionState
+from scipy.sparse import csc_array
 
 __all__ = [
     "COARSE_AREA",
@@ -39,7 +41,9 @@ __all__ = [
     "extract_intensities",
     "jacobian_and_residual",
     "narrow",
+    "reflection_profiles",
     "restored",
+    "set_intensities",
     "table_of",
 ]
 
@@ -215,6 +219,36 @@ def answer_covariance(ref: Any) -> Answer:
     """Return the covariance of the last fit of a refinement object."""
     _, table, theta, stderr, correlation = ref._answer_covariance
     return Answer(table, np.asarray(theta), stderr, correlation)
+
+
+def reflection_profiles(model: Any, values: dict[str, float]) -> csc_array:
+    """Return the unit-intensity profile of every reflection of every phase, lines summed, shape (n, m)."""
+    axial = (values["instrument.geometry.axial_sl"], values["instrument.geometry.axial_hl"])
+    rows, cols, data, count = [], [], [], 0
+    for index, phase in enumerate(model.phases):
+        for line, (position, first, second, _) in enumerate(model.phase_peaks(index, values)):
+            weight = values[f"instrument.source.lines.{line}.weight"]
+            for number in range(len(position)):
+                shape = model._reflection_profile(
+                    phase, line, number, position[number], first[number], second[number], *axial
+                )
+                if shape is not None:
+                    start, end = int(phase.win[line, number, 0]), int(phase.win[line, number, 1])
+                    rows.append(np.arange(start, end))
+                    cols.append(np.full(end - start, count + number))
+                    data.append(weight * np.asarray(shape))
+        count += len(phase.reflections)
+    entries = (np.concatenate(data), (np.concatenate(rows), np.concatenate(cols))) if rows else None
+    return csc_array(entries if entries is not None else (len(model.tt), count), shape=(len(model.tt), count))
+
+
+def set_intensities(model: Any, intensities: np.ndarray) -> None:
+    """Put intensities, phase after phase, into a model for profile matching."""
+    start = 0
+    for phase in model.phases:
+        end = start + len(phase.reflections)
+        phase.hkl_intensity = np.array(intensities[start:end], dtype=np.float64)
+        start = end
 
 
 def jacobian_and_residual(model: Any, table: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ __all__ = ["background_model", "fit_chebyshev", "peak_width", "seed_background",
 CLIP_ROUNDS = 40
 CLIP_SIGMA = 1.5
 """A point further above the curve than this many sigma is taken down to it before the next round."""
-STRONGEST = 25
+STRONGEST = 15
 """Number of the most prominent peaks that the typical width is read from."""
 BIN_DEG = 1.0
 BIN_WIDTHS = 8.0
@@ -60,8 +60,18 @@ def background_model(coefficients: np.ndarray) -> Any:
     return rx.BackgroundChebyshev(coefficients=[rx.Parameter(value=float(value)) for value in coefficients])
 
 
-def peak_width(x: np.ndarray, y: np.ndarray, sigma: np.ndarray, background: np.ndarray) -> float | None:
-    """Return the typical full width at half maximum of the strong peaks, degrees; None without clear peaks."""
+def peak_width(
+    x: np.ndarray, y: np.ndarray, sigma: np.ndarray, background: np.ndarray, lines: list[tuple[float, float]]
+) -> float | None:
+    """Return the typical full width at half maximum of the strong peaks, degrees; None without clear peaks.
+
+    Args:
+        x: abscissa, shape (n,), degrees.
+        y: intensity, shape (n,).
+        sigma: its uncertainty, shape (n,).
+        background: curve under the peaks, shape (n,).
+        lines: wavelength and intensity of each emission line; a doublet's unresolved splitting is taken out.
+    """
     net = y - background
     smooth = np.convolve(net, np.ones(3) / 3.0, mode="same")
     peaks, found = find_peaks(smooth, prominence=6.0 * float(np.median(sigma)))
@@ -71,8 +81,48 @@ def peak_width(x: np.ndarray, y: np.ndarray, sigma: np.ndarray, background: np.n
     widths, _, left, right = peak_widths(smooth, strong, rel_height=0.5)
     grid = np.arange(x.size)
     degrees = np.interp(right, grid, x) - np.interp(left, grid, x)
+    steps = (x[-1] - x[0]) / (x.size - 1)
+    # the running mean of three points adds its variance, 2/3 step^2, to that of a Gaussian peak
+    degrees = np.sqrt(np.maximum(degrees**2 - 8.0 * np.log(2.0) * (2.0 / 3.0) * steps**2, steps**2))
+    single = [_single_width(width, x[peak], lines) for width, peak in zip(degrees, strong, strict=True)]
     keep = widths > 1.0
-    return float(np.median(degrees[keep])) if np.any(keep) else None
+    return float(np.median(np.array(single)[keep])) if np.any(keep) else None
+
+
+def _single_width(observed: float, two_theta: float, lines: list[tuple[float, float]]) -> float:
+    """Return the width of one line whose doublet is seen with this width."""
+    sine = np.sin(np.radians(two_theta / 2.0))
+    first, others = lines[0], lines[1:]
+    split = [
+        (2.0 * np.degrees(np.arcsin(min(sine * length / first[0], 1.0))) - two_theta, weight / first[1])
+        for length, weight in others
+    ]
+    low, high = 0.1 * observed, observed
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _seen_width(middle, split, observed) < observed else (low, middle)
+    return 0.5 * (low + high)
+
+
+def _seen_width(width: float, split: list[tuple[float, float]], reach: float) -> float:
+    """Return the full width at half maximum around the top of a line and its satellites (half Lorentzian)."""
+    t = np.linspace(-2.0 * reach, 2.0 * reach, 801)
+
+    def shape(at: np.ndarray) -> np.ndarray:
+        ratio = (at / width) ** 2
+        mixed: np.ndarray = 0.5 / (1.0 + 4.0 * ratio) + 0.5 * np.exp(-4.0 * np.log(2.0) * ratio)
+        return mixed
+
+    total = shape(t)
+    for shift, weight in split:
+        total = total + weight * shape(t - shift)
+    top = int(np.argmax(total))
+    below = total < 0.5 * total[top]
+    left = np.flatnonzero(below[:top])
+    right = np.flatnonzero(below[top:])
+    start = left[-1] if left.size else 0
+    end = top + right[0] if right.size else t.size - 1
+    return float(t[end] - t[start])
 
 
 def seed_scales(state: State, width: float) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import rietx as rx
 from axr_bounds import Limits, follow
+from axr_lebail import match_intensities
 from axr_model import open_refinement
 from axr_names import Catalog, map_path
 from axr_private import COARSE_AREA, WINDOW_AREA, Answer, answer_covariance, extract_intensities
@@ -32,7 +33,9 @@ PASSES = 3
 """A pass freezes peak windows where it starts; a fit that still moves is taken up again this often at most."""
 COARSE_FTOL = 1e-6
 """The way towards the minimum is made with narrow windows, at a tenth of the cost; the answer never is."""
-LEBAIL_CYCLES = 10
+SETTLED = 1e-4
+"""Relative change of the sum of squares at which a profile match has settled."""
+_BACKGROUND = re.compile(r"instrument\.background\.c\d+")
 _LINEAR = re.compile(r"phases\.\d+\.scale|instrument\.background\.c\d+")
 """Columns that the pattern depends on linearly: they need no way towards the minimum."""
 _KEPT_LEVELS = ("warning", "error")
@@ -77,6 +80,8 @@ def refine(
     """
     budget = command["cycles"]
     end = time.monotonic() + command["soft_seconds"]
+    if state.mode == "lebail":
+        return _matched(state, columns, bounds, catalog, command, outcome)
     if not all(_LINEAR.fullmatch(path) for path in columns):
         state, bounds, _, result = _pass(state, columns, bounds, end, budget, coarse=True)
         budget -= result.stages[-1].n_iterations
@@ -91,15 +96,35 @@ def refine(
     return replace(state, last=_record(result, ref, command))
 
 
+def _matched(
+    state: State, columns: list[str], bounds: Limits, catalog: Catalog, command: dict[str, Any], outcome: Outcome
+) -> State:
+    """Alternate between intensities and everything else until the sum of squares settles."""
+    linear = any(_BACKGROUND.fullmatch(path) for path in columns)
+    shapes = [path for path in columns if not _BACKGROUND.fullmatch(path)]
+    end = time.monotonic() + command["soft_seconds"]
+    state = match_intensities(state, background=linear)
+    outcome.status, outcome.converged, before = "converged", not shapes, math.inf
+    while shapes and outcome.cycles < command["cycles"]:
+        budget = command["cycles"] - outcome.cycles
+        state, bounds, ref, result = _pass(state, columns, bounds, end, budget, coarse=False)
+        outcome.cycles += max(result.stages[-1].n_iterations, 1)
+        _take(result, ref, columns, catalog, outcome)
+        state = match_intensities(state, background=linear)
+        after = 2.0 * result.stages[-1].cost_final
+        if abs(before - after) <= SETTLED * after:
+            break
+        before, outcome.converged, outcome.status = after, False, "max_iter"
+    return state
+
+
 def _pass(
     state: State, columns: list[str], bounds: Limits, end: float, budget: int, *, coarse: bool
 ) -> tuple[State, Limits, Any, Any]:
     """Run one least-squares pass; return where it ended, the limits as seen from there, and rietx's objects."""
     ref = open_refinement(state)
     ref.extra_bounds = bounds
-    stage = rx.Stage(
-        "step", [], max_iter=max(budget, 1), ftol=COARSE_FTOL if coarse else FTOL, lebail_cycles=LEBAIL_CYCLES
-    )
+    stage = rx.Stage("step", [], max_iter=max(budget, 1), ftol=COARSE_FTOL if coarse else FTOL, lebail_cycles=0)
     with _guarded(end - time.monotonic()) as token:
         ref.set_vary(columns, True)
         result = ref.run_stage(

@@ -1,0 +1,238 @@
+"""What the rietx backend does beside fitting: edits, Le Bail, gains, exports, refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import gemmi
+import numpy as np
+import pytest
+
+from autoxrd.domain.pattern import AxisKind
+from autoxrd.engines.executor import ProtocolSession
+from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult, Snapshot
+from autoxrd.engines.rietx import RietxEngine
+from autoxrd.errors import UserInputError
+from tests.engines.conftest import Mixture
+from tests.engines.samples import FLUORITE, LAB, RUTILE, ZINCITE, flat, parameter, phase, simulated, site, values
+
+BASIC = ("phase.*.scale", "background.*", "sample.displacement", "phase.*.cell")
+
+
+def chi2(result: EngineResult) -> float:
+    return float(np.sum(((result.y_obs - result.y_calc) / result.sigma) ** 2))
+
+
+def evaluated(session: ProtocolSession, snapshot: Snapshot, *edits: Edit) -> tuple[Snapshot, EngineResult]:
+    return session.execute(snapshot, EngineCommand(cycles=0, edits=edits, gains=False))
+
+
+@pytest.fixture(scope="module")
+def fitted(rietx: ProtocolSession, mixture: Mixture) -> tuple[Snapshot, EngineResult]:
+    return rietx.execute(mixture.root, EngineCommand(released=BASIC))
+
+
+def test_the_root_state_is_near_the_data(rietx: ProtocolSession, mixture: Mixture) -> None:
+    _, result = evaluated(rietx, mixture.root)
+    assert result.engine_r["rwp"] < 0.5
+    for name in ("phase.fluorite.scale", "phase.zincite.scale"):
+        assert parameter(result, name)[0] == pytest.approx(parameter(mixture.truth, name)[0], rel=0.3)
+
+
+def test_widths_come_from_the_data_where_the_instrument_has_none(rietx: ProtocolSession, mixture: Mixture) -> None:
+    bare = dataclasses.replace(LAB, profile=None)
+    root = rietx.prepare(mixture.pattern, bare, (FLUORITE, ZINCITE), {})
+    _, result = evaluated(rietx, root)
+    strong = mixture.truth.reflections.fwhm[mixture.truth.reflections.position < 60]
+    assert np.median(result.reflections.fwhm) == pytest.approx(np.median(strong), rel=0.35)
+    assert parameter(result, "phase.fluorite.size")[0] == 0.0
+    sized = rietx.prepare(mixture.pattern, bare, (FLUORITE, ZINCITE), {"size_seed": True})
+    _, result = evaluated(rietx, sized)
+    assert parameter(result, "profile.X")[0] == 0.0
+    assert parameter(result, "phase.fluorite.size")[0] > 0.0
+
+
+def test_more_background_terms_keep_the_curve(rietx: ProtocolSession, fitted: tuple[Snapshot, EngineResult]) -> None:
+    snapshot, more = evaluated(rietx, fitted[0], Edit("background", {"terms": 12}))
+    np.testing.assert_allclose(more.background, fitted[1].background, rtol=1e-12)
+    _, fewer = evaluated(rietx, snapshot, Edit("background", {"terms": 3}))
+    assert np.max(np.abs(fewer.background / fitted[1].background - 1)) < 0.05
+    assert "background.3" not in {item.name for item in fewer.parameters}
+
+
+def test_a_range_and_an_exclusion_take_points_away_and_keep_the_curve(
+    rietx: ProtocolSession, fitted: tuple[Snapshot, EngineResult]
+) -> None:
+    before = fitted[1]
+    cut = Edit("range", {"lower_deg": 25.0, "upper_deg": 80.0})
+    hole = Edit("exclude", {"lower_deg": 40.0, "upper_deg": 45.0})
+    _, result = evaluated(rietx, fitted[0], cut, hole)
+    assert result.x[0] >= 25.0
+    assert result.x[-1] <= 80.0
+    assert not np.any((result.x >= 40.0) & (result.x <= 45.0))
+    kept = np.isin(before.x, result.x)
+    np.testing.assert_allclose(result.background, before.background[kept], rtol=0.02)
+    np.testing.assert_allclose(result.phase_patterns, before.phase_patterns[:, kept], rtol=1e-6, atol=0.5)
+
+
+def test_a_phase_can_be_removed(rietx: ProtocolSession, fitted: tuple[Snapshot, EngineResult]) -> None:
+    _, result = evaluated(rietx, fitted[0], Edit("remove_phase", {"phase": "fluorite"}))
+    assert [item.name for item in result.phases] == ["zincite"]
+    np.testing.assert_array_equal(result.phase_patterns[0], fitted[1].phase_patterns[1])
+
+
+def test_texture_starts_from_none(rietx: ProtocolSession) -> None:
+    axis = Edit("texture", {"phase": "zincite", "axis": (0.0, 0.0, 1.0)})
+    truth = values(phase__zincite__scale=1e-3, background__0=100.0)
+    truth += (axis, *values(phase__zincite__preferred_orientation=0.8))
+    pattern, _ = simulated(rietx, LAB, (ZINCITE,), truth)
+    root = rietx.prepare(pattern, LAB, (ZINCITE,), {})
+    snapshot, start = rietx.execute(root, EngineCommand(released=("phase.*.scale", "background.*")))
+    keys = {name: gain for name, gain in start.gains.items() if "@" in name}
+    assert max(keys, key=lambda name: keys[name]) == "phase.zincite.preferred_orientation@0,0,1"
+    predicted = start.gains["phase.zincite.preferred_orientation"]
+    released = ("phase.*.scale", "background.*", "phase.*.preferred_orientation")
+    _, result = rietx.execute(snapshot, EngineCommand(released=released, edits=(axis,)))
+    r, esd = parameter(result, "phase.zincite.preferred_orientation")
+    assert esd is not None
+    assert abs(r - 0.8) < 4 * esd
+    assert predicted == pytest.approx(chi2(start) - chi2(result), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("edit", "code"),
+    [
+        (Edit("rotate", {}), "edit_unknown"),
+        (Edit("background", {"terms": 0}), "edit_invalid"),
+        (Edit("background", {}), "edit_invalid"),
+        (Edit("range", {"lower_deg": 50.0, "upper_deg": 40.0}), "edit_invalid"),
+        (Edit("range", {"lower_deg": 200.0, "upper_deg": 210.0}), "edit_invalid"),
+        (Edit("remove_phase", {"phase": "quartz"}), "edit_invalid"),
+        (Edit("value", {"selector": "phase.fluorite.cell.b", "value": 5.0}), "edit_invalid"),
+        (Edit("value", {"selector": "phase.quartz.scale", "value": 5.0}), "edit_invalid"),
+        (Edit("texture", {"phase": "zincite", "axis": (0.0, 0.0, 0.0)}), "edit_invalid"),
+    ],
+)
+def test_an_edit_that_cannot_be_made_is_refused(
+    rietx: ProtocolSession, mixture: Mixture, edit: Edit, code: str
+) -> None:
+    with pytest.raises(UserInputError) as caught:
+        evaluated(rietx, mixture.root, edit)
+    assert caught.value.code == code
+
+
+def test_le_bail_reaches_the_noise_whatever_the_structure(rietx: ProtocolSession, mixture: Mixture) -> None:
+    # oxygen in the wrong place: Rietveld cannot fit, Le Bail does not care
+    wrong = dataclasses.replace(ZINCITE, atoms=(ZINCITE.atoms[0], dataclasses.replace(ZINCITE.atoms[1], z=0.25)))
+    root = rietx.prepare(mixture.pattern, LAB, (FLUORITE, wrong), {})
+    good, rietveld = rietx.execute(root, EngineCommand(released=BASIC, gains=False))
+    snapshot, free = rietx.execute(good, EngineCommand(released=("background.*",), mode="lebail", gains=False))
+    assert rietveld.engine_r["gof"] > 1.08
+    assert free.engine_r["gof"] < 1.04
+    assert np.all(np.isnan(free.reflections.f2_calc))
+    assert all(item.weight_fraction is None for item in free.phases)
+    _, back = rietx.execute(snapshot, EngineCommand(released=BASIC, mode="lebail", cycles=0, gains=False))
+    assert back.engine_r["rwp"] == pytest.approx(free.engine_r["rwp"], rel=1e-3)
+
+
+def test_a_gain_is_what_a_release_brings(rietx: ProtocolSession, mixture: Mixture) -> None:
+    first = ("phase.*.scale", "background.*", "phase.*.cell", "instrument.zero")
+    snapshot, before = rietx.execute(mixture.root, EngineCommand(released=first))
+    for name in ("sample.displacement", "phase.zincite.uiso"):
+        _, after = rietx.execute(snapshot, EngineCommand(released=(*first, name), gains=False))
+        assert before.gains[name] == pytest.approx(chi2(before) - chi2(after), rel=0.1, abs=0.05)
+    assert before.gain_counts["phase.zincite.uiso"] == 2
+    assert before.gain_counts["phase.zincite.cell"] == 0
+    assert before.gains["phase.zincite.cell"] < 1e-2
+    assert set(before.gains) == set(before.gain_counts)
+    assert all(gain >= 0.0 for gain in before.gains.values())
+
+
+def test_a_width_at_its_floor_gains_only_where_lines_are_too_narrow(rietx: ProtocolSession, mixture: Mixture) -> None:
+    assert LAB.profile is not None
+    gains = {}
+    for x in (0.0, 0.2):
+        instrument = dataclasses.replace(LAB, profile=dataclasses.replace(LAB.profile, x=x))
+        root = rietx.prepare(mixture.pattern, instrument, (FLUORITE, ZINCITE), {})
+        _, result = rietx.execute(root, EngineCommand(released=BASIC))
+        gains[x] = result.gains["phase.zincite.size"]
+    assert gains[0.0] > 100.0
+    assert gains[0.2] == 0.0
+
+
+def test_gains_can_be_left_out(rietx: ProtocolSession, mixture: Mixture) -> None:
+    _, result = evaluated(rietx, mixture.root)
+    assert result.gains == {}
+
+
+def test_exports_can_be_read_again(
+    rietx: ProtocolSession, fitted: tuple[Snapshot, EngineResult], tmp_path: Path
+) -> None:
+    files = rietx.export(fitted[0], RietxEngine().capabilities().export_kinds)
+    assert {"fluorite.cif", "zincite.cif", "refinement.cif", "reflections.csv", "refinement.inp"} <= set(files)
+    block = gemmi.cif.read_string(files["fluorite.cif"].decode()).sole_block()
+    a, esd = parameter(fitted[1], "phase.fluorite.cell.a")
+    assert gemmi.cif.as_number(block.find_value("_cell_length_a")) == pytest.approx(a, abs=1e-4)
+    assert "(" in block.find_value("_cell_length_a")
+    assert esd is not None
+    whole = gemmi.cif.read_string(files["refinement.cif"].decode())
+    assert len(whole) == 2
+    rwp = gemmi.cif.as_number(whole[0].find_value("_pd_proc_ls_prof_wR_factor"))
+    assert rwp == pytest.approx(fitted[1].engine_r["rwp"], rel=1e-6)
+    assert len(whole[0].find_loop("_pd_meas_2theta_scan")) + len(whole[0].find_loop("_pd_proc_2theta_corrected")) > 0
+    assert files["snapshot.bin"] == fitted[0].payload
+
+
+def test_a_root_has_no_refinement_cif(rietx: ProtocolSession, mixture: Mixture) -> None:
+    assert "fluorite.cif" in rietx.export(mixture.root, ("cif",))
+    with pytest.raises(UserInputError):
+        rietx.export(mixture.root, ("pdcif",))
+    with pytest.raises(UserInputError):
+        rietx.export(mixture.root, ("jpeg",))
+
+
+def test_the_capabilities_are_those_of_the_backend(rietx: ProtocolSession) -> None:
+    told, stated = rietx.hello(), RietxEngine().capabilities()
+    assert told["version"] == stated.version
+    assert told["selectors"] == list(stated.selectors)
+    assert told["edits"] == sorted(stated.edits)
+    assert told["export_kinds"] == list(stated.export_kinds)
+
+
+def test_ionic_form_factors_fall_back_where_there_are_none(rietx: ProtocolSession, mixture: Mixture) -> None:
+    odd = dataclasses.replace(FLUORITE, atoms=(site("Ca1", "Ca5+", 0, 0, 0), FLUORITE.atoms[1]))
+    root = rietx.prepare(mixture.pattern, LAB, (odd,), {"form_factors": "as_given"})
+    _, given = evaluated(rietx, root)
+    assert "species_neutral" in {notice.code for notice in given.notices}
+    _, neutral = evaluated(rietx, rietx.prepare(mixture.pattern, LAB, (FLUORITE,), {}))
+    assert not np.array_equal(given.reflections.f2_calc, neutral.reflections.f2_calc)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"axis": AxisKind.TOF}, "axis_unsupported"),
+        ({"settings": {"two_theta_limits": (10.0, 12.0)}}, "range_empty"),
+        ({"settings": {"two_theta_limits": (80.0, 30.0)}}, "range_reversed"),
+        ({"settings": {"colour": "red"}}, "setting_unknown"),
+        ({"settings": {"form_factors": "ionic"}}, "setting_invalid"),
+        ({"settings": {"background_terms": 99}}, "setting_invalid"),
+        ({"structures": ()}, "no_phase"),
+        ({"instrument": dataclasses.replace(LAB, lines=())}, "wavelength_missing"),
+        (
+            {"structures": (phase("odd", "P 1", (5, 5, 5, 90, 90, 90), [site("Q1", "Qq", 0, 0, 0)]),)},
+            "element_unknown",
+        ),
+    ],
+)
+def test_input_that_cannot_be_refined_is_refused(rietx: ProtocolSession, change: dict[str, object], code: str) -> None:
+    pattern = dataclasses.replace(flat(20, 60, 0.05), axis=change.get("axis", AxisKind.TWO_THETA))  # type: ignore[arg-type]
+    with pytest.raises(UserInputError) as caught:
+        rietx.prepare(
+            pattern,
+            change.get("instrument", LAB),  # type: ignore[arg-type]
+            change.get("structures", (RUTILE,)),  # type: ignore[arg-type]
+            change.get("settings", {}),  # type: ignore[arg-type]
+        )
+    assert caught.value.code == code

@@ -1,0 +1,96 @@
+"""A session: restarts what died, keeps the time, and turns a refusal into the right exception."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autoxrd.engines.executor import ProtocolSession, SessionSettings
+from autoxrd.engines.protocol import EngineCommand, Snapshot
+from autoxrd.engines.registry import engine_names, get_engine
+from autoxrd.errors import (
+    AutoxrdError,
+    EngineCrashed,
+    EngineDiverged,
+    EngineOutputInvalid,
+    EngineTimeout,
+    NotFound,
+    UserInputError,
+)
+from tests.engines.programs import toy_launcher
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[ProtocolSession]:
+    opened = ProtocolSession("toy", toy_launcher(tmp_path), SessionSettings(command_seconds=0.5))
+    yield opened
+    opened.close()
+
+
+def ask(session: ProtocolSession, what: str) -> None:
+    """Let the toy engine do something; see its program."""
+    session.execute(Snapshot("toy", b""), EngineCommand(released=(what,)))
+
+
+def test_the_next_command_after_a_wall_clock_starts_a_new_process(session: ProtocolSession) -> None:
+    first = session.hello()["pid"]
+    with pytest.raises(EngineTimeout):
+        ask(session, "sleep 60")
+    assert session.hello()["pid"] != first
+    assert session.starts == 2
+
+
+def test_the_next_command_after_a_crash_starts_a_new_process(session: ProtocolSession) -> None:
+    session.hello()
+    with pytest.raises(EngineCrashed):
+        ask(session, "crash")
+    session.hello()
+    assert session.starts == 2
+
+
+def test_waiting_is_counted_as_engine_time(session: ProtocolSession) -> None:
+    session.hello()
+    before, wall = session.engine_seconds, time.perf_counter()
+    with pytest.raises(EngineOutputInvalid):
+        ask(session, "sleep 0.2")
+    wall = time.perf_counter() - wall
+    assert 0.2 <= session.engine_seconds - before <= wall
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("input", UserInputError),
+        ("diverged", EngineDiverged),
+        ("timeout", EngineTimeout),
+        ("internal", EngineCrashed),
+        ("anything", EngineOutputInvalid),
+    ],
+)
+def test_a_refusal_becomes_the_exception_it_stands_for(
+    session: ProtocolSession, kind: str, error: type[AutoxrdError]
+) -> None:
+    with pytest.raises(error) as caught:
+        ask(session, f"refuse {kind}")
+    assert caught.value.code == "refused"
+
+
+def test_a_snapshot_of_another_engine_is_refused(session: ProtocolSession) -> None:
+    with pytest.raises(UserInputError) as caught:
+        session.execute(Snapshot("gsasii", b""), EngineCommand())
+    assert caught.value.code == "snapshot_of_other_engine"
+
+
+def test_an_answer_without_its_files_is_invalid_output(session: ProtocolSession) -> None:
+    with pytest.raises(EngineOutputInvalid):
+        ask(session, "nothing")
+
+
+def test_the_registry_knows_its_engines() -> None:
+    assert "rietx" in engine_names()
+    assert get_engine("rietx").name == "rietx"
+    with pytest.raises(NotFound):
+        get_engine("shelx")
