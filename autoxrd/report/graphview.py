@@ -13,7 +13,7 @@ from autoxrd.report.words import kind_words
 __all__ = ["GraphDrawing", "GraphRow", "draw_graph"]
 
 ROW_HEIGHT = 46
-LANE_WIDTH = 26
+LANE_WIDTH = 21
 _LEFT = 26
 _TOP = 34
 _LABEL_GAP = 20
@@ -77,24 +77,45 @@ def _edge(parent: tuple[int, int], child: tuple[int, int], *, late: bool) -> str
     return f"M{x0} {y0}V{start}{bend}" if late else f"M{x0} {y0}{bend}V{y1}"
 
 
-def _lanes(steps: Sequence[StepRecord], path: set[int]) -> dict[int, int]:
-    """Give each step a lane: 0 for the path, the parent's plus one for what leaves it, plus room for branches."""
-    lane_of_state: dict[str, int] = {}
-    branched: set[str] = set()
-    lanes: dict[int, int] = {}
+def _branches(steps: Sequence[StepRecord], path: set[int]) -> dict[int, int]:
+    """Give each step a branch: 0 for the path; a rejected step has its parent's.
+
+    A state's first accepted child off the path goes on in its branch, unless that is the path: then, and for every
+    further child, a new branch begins.
+    """
+    of_state: dict[str, int] = {}
+    continued: set[str] = set()
+    branch: dict[int, int] = {}
     for step in steps:
-        parent = lane_of_state.get(step.parent_state, 0)
-        if step.ordinal in path:
-            lane = 0
-        elif not step.accepted or step.parent_state in branched or parent == 0:
-            lane = parent + 1
+        parent = of_state.get(step.parent_state, 0)
+        if step.accepted and step.ordinal not in path:
+            goes_on = parent != 0 and step.parent_state not in continued
+            branch[step.ordinal] = parent if goes_on else 1 + max(of_state.values(), default=0)
+            continued.add(step.parent_state)
         else:
-            lane = parent
-            branched.add(step.parent_state)
-        lanes[step.ordinal] = lane
+            branch[step.ordinal] = parent
         if step.accepted and step.candidate_state:
-            lane_of_state[step.candidate_state] = lane
-    return lanes
+            of_state[step.candidate_state] = branch[step.ordinal]
+    return branch
+
+
+def _lanes(steps: Sequence[StepRecord], path: set[int]) -> dict[int, int]:
+    """Give each step a lane: two per branch, its line and right of it its rejected attempts.
+
+    Lane 0 is the path. A branch takes the first pair that is free from its parent's row to its own last row.
+    """
+    branch = _branches(steps, path)
+    row = {s.candidate_state: i for i, s in enumerate(steps, start=1) if s.accepted and s.candidate_state}
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for i, step in enumerate(steps, start=1):
+        first.setdefault(branch[step.ordinal], row.get(step.parent_state, 0))
+        last[branch[step.ordinal]] = i
+    pair, free_from = {0: 0}, {0: len(steps) + 1}
+    for b in sorted(set(first) - {0}, key=lambda b: first[b]):
+        pair[b] = next(k for k in range(len(first) + 1) if free_from.get(k, 0) <= first[b])
+        free_from[pair[b]] = last[b] + 1
+    return {s.ordinal: 2 * pair[branch[s.ordinal]] + (not s.accepted) for s in steps}
 
 
 def _shortened(names: Sequence[str], text_x: int) -> str:

@@ -18,6 +18,7 @@ from autoxrd.report.graphview import draw_graph
 from autoxrd.report.model import ReportInput
 from autoxrd.report.stepview import gate_matrix, step_views
 from autoxrd.report.view import page_view
+from autoxrd.report.words import sentence
 
 __all__ = ["json_for_html", "render_html"]
 
@@ -39,13 +40,15 @@ def _asset(name: str) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("autoxrd.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["sentence"] = sentence
+    return environment
 
 
 def _content_policy(scripts: list[str]) -> str:

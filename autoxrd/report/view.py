@@ -15,7 +15,7 @@ from autoxrd.report.format import fixed, number, pretty
 from autoxrd.report.methods import ENGINE_NAMES
 from autoxrd.report.model import ReportInput, Verdict
 from autoxrd.report.parameters import ParameterRow, parameter_rows
-from autoxrd.report.words import VERDICT_WORDS, humanised, space_group_html, unit_words
+from autoxrd.report.words import VERDICT_WORDS, humanised, sentence, space_group_html, unit_words
 
 __all__ = ["page_view"]
 
@@ -282,7 +282,7 @@ def _banner(inp: ReportInput) -> list[str]:
     """Say why the verdict is what it is; where the job names no reason, its warnings are the reason."""
     notices = inp.reasons or inp.warnings[:_BANNER_WARNINGS]
     if notices:
-        return [n.text or humanised(n.code) for n in notices]
+        return [sentence(n.text) or humanised(n.code) for n in notices]
     if inp.verdict is Verdict.ACCEPTED:
         return ["The last refinement converged, every hard check holds and there is nothing to warn of."]
     return []

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from autoxrd.domain.action import ActionKind
 from autoxrd.report.model import Verdict
 
-__all__ = ["KIND_WORDS", "VERDICT_WORDS", "humanised", "kind_words", "space_group_html", "unit_words"]
+__all__ = ["KIND_WORDS", "VERDICT_WORDS", "humanised", "kind_words", "sentence", "space_group_html", "unit_words"]
 
 VERDICT_WORDS = {
     Verdict.ACCEPTED: "Accepted",
@@ -52,6 +52,12 @@ def humanised(code: str) -> str:
     """Turn a code into words: ``correlation_too_high`` -> ``Correlation too high``."""
     words = code.replace("_", " ").replace(".", ": ").strip()
     return words[:1].upper() + words[1:]
+
+
+def sentence(text: str) -> str:
+    """Begin a sentence with a capital and end it with a full stop."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".") if text else ""
 
 
 def unit_words(unit: str) -> str:
