@@ -51,7 +51,7 @@ def judge(
     lawful = check_violations(parent, candidate, policy=policy)
     explained = check_unexplained(parent, candidate, policy=policy)
     determined = check_correlation(action, parent, candidate, policy=policy)
-    better = check_rwp(candidate, parent_rwp, policy=policy)
+    better = check_rwp(parent, candidate, parent_rwp, policy=policy)
     useful = check_utility(action, before, after, policy=policy)
     checks = (*_complete(preflight), whole, lawful, better, explained, determined, report.check, useful)
     return Decision(

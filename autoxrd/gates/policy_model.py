@@ -37,6 +37,8 @@ class Limits(_Frozen):
 
     rwp_factor: Annotated[FiniteFloat, Field(ge=1)]
     """Candidate Rwp may be at most this times the parent's on the same points."""
+    points_lost: Fraction
+    """Share of the parent's points that one step may leave out."""
     unexplained_rise: Fraction
     """The unexplained-peak ratio may rise by at most this."""
     new_peak_share: Fraction

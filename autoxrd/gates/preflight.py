@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from autoxrd.domain.action import Action, ActionKind
@@ -42,6 +43,9 @@ _WITHOUT_PARAMETERS = frozenset(
     }
 )
 """Kinds whose content stands in ``settings``, or that take what is free already."""
+
+_MOST_TERMS = 36
+"""Most background coefficients that an engine takes (GSAS-II's limit)."""
 
 Fault = tuple[str, str]
 
@@ -140,11 +144,9 @@ def _stage(action: Action, policy: Policy) -> list[Fault]:
 
 
 def _selectors(action: Action, parent: FitState, policy: Policy, known: Sequence[str]) -> list[Fault]:
-    if not action.parameters:
-        if action.kind in _WITHOUT_PARAMETERS:
-            return []
-        return [("no_parameters", f"{action.kind.value} names no parameter")]
-    faults: list[Fault] = []
+    faults: list[Fault] = [("settings_invalid", why) for why in _settings(action, parent)]
+    if not action.parameters and action.kind not in _WITHOUT_PARAMETERS:
+        faults.append(("no_parameters", f"{action.kind.value} names no parameter"))
     free = set(resolve_all(parent.released, known))
     for text in action.parameters:
         if not is_selector(text):
@@ -152,6 +154,29 @@ def _selectors(action: Action, parent: FitState, policy: Policy, known: Sequence
             continue
         faults.extend(_one_selector(text, action, policy, known, free))
     return faults
+
+
+def _settings(action: Action, parent: FitState) -> list[str]:
+    """Return what is wrong with the content of a kind that is no parameter."""
+    content, names = action.settings, [phase.name for phase in parent.phases]
+    if action.kind is ActionKind.REMOVE_PHASE:
+        phase = content.get("phase")
+        if phase not in names:
+            return [f"there is no phase {phase!r} to remove"]
+        return ["the only phase cannot be removed"] if len(names) == 1 else []
+    if action.kind is ActionKind.ADD_PHASE and content.get("phase") in (None, *names):
+        return [f"the phase to add, {content.get('phase')!r}, is not named or is there already"]
+    if action.kind is ActionKind.EXCLUDE_REGION:
+        lower, upper = content.get("lower_deg"), content.get("upper_deg")
+        if not isinstance(lower, int | float) or not isinstance(upper, int | float):
+            return ["a region has numbers for lower_deg and upper_deg"]
+        if not -math.inf < lower < upper < math.inf:
+            return ["a region has a finite lower_deg below its upper_deg"]
+    if action.kind is ActionKind.BACKGROUND_MODEL:
+        terms = content.get("terms")
+        if not isinstance(terms, int) or not 1 <= terms <= _MOST_TERMS:
+            return [f"a background has 1 to {_MOST_TERMS} terms, not {terms!r}"]
+    return []
 
 
 def _one_selector(text: str, action: Action, policy: Policy, known: Sequence[str], free: set[str]) -> list[Fault]:

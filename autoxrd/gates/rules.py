@@ -99,9 +99,14 @@ def _freed_beyond(action: Action, parent: FitState, candidate: FitState) -> list
 
 
 def _beyond_bounds(action: Action, parent: FitState, candidate: FitState) -> list[Fault]:
-    meanings = [(p, parse_parameter(p.name)) for p in candidate.parameters if p.released]
+    """A bound holds for what is free, and one of this action also for what is tied to that."""
+    names = [p.name for p in candidate.parameters]
+    moved = set(Sites.of(parent).closure(resolve_all(action.parameters, names), names)) if action.bounds else set()
     beyond: list[str] = []
-    for parameter, meaning in meanings:
+    for parameter in candidate.parameters:
+        if not (parameter.released or parameter.name in moved):
+            continue
+        meaning = parse_parameter(parameter.name)
         bound = _bound_of(meaning, action.bounds) or _bound_of(meaning, parent.bounds)
         if bound is None:
             continue
@@ -163,9 +168,16 @@ def _tell(violation: Violation) -> str:
     return f"{violation.subject}{figures}{limit}: {text}"
 
 
-def check_rwp(candidate: FitState, parent_rwp: float | None, *, policy: Policy) -> GateCheck:
-    """Rule 4: Rwp at most the policy's factor times the parent's on the same points."""
+def check_rwp(parent: FitState, candidate: FitState, parent_rwp: float | None, *, policy: Policy) -> GateCheck:
+    """Rule 4: Rwp at most the policy's factor times the parent's on the same points, and those nearly all.
+
+    Codes: ``rwp_increased``, ``rwp_not_comparable``, ``points_left_out``.
+    """
     rwp = candidate.quality.rwp
+    fewest = (1.0 - policy.limits.points_lost) * parent.quality.n_points
+    if candidate.quality.n_points < fewest:
+        text = f"{parent.quality.n_points} points -> {candidate.quality.n_points}, more than may be left out in a step"
+        return _verdict("rwp", [("points_left_out", text)], measured=rwp)
     if parent_rwp is None or not math.isfinite(parent_rwp):
         text = "the points differ and the parent's Rwp was not recomputed on them"
         return _verdict("rwp", [("rwp_not_comparable", text)], measured=rwp)

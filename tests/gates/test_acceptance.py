@@ -75,11 +75,17 @@ def test_rwp_may_cost_two_percent_and_no_more() -> None:
 
 
 def test_rwp_on_other_points_needs_the_parents_recomputed() -> None:
-    candidate = better(n_points=4500)
+    candidate = better(n_points=4800)
     assert "rwp_not_comparable" in decide(candidate).reasons
     assert decide(candidate).numerically_better is None
     assert "rwp_increased" in decide(candidate, rwp=0.08).reasons
     assert "rwp_increased" not in decide(candidate, rwp=0.095).reasons
+
+
+def test_a_pattern_is_not_fitted_by_leaving_it_out() -> None:
+    decision = decide(better(n_points=4700), rwp=0.1)
+    assert decision.reasons == ("points_left_out",)
+    assert decide(better(n_points=4750), rwp=0.1).accepted
 
 
 def test_leaving_out_a_bad_region_is_no_gain_by_itself() -> None:
@@ -154,6 +160,16 @@ def test_bounds_bind_the_engine() -> None:
     beyond = decide(better(values={"instrument.zero": 0.11}), act=bounded)
     assert beyond.reasons == ("bound_not_honoured",)
     assert beyond.admissible is False
+    # what nobody moves is not the engine's fault: the other atom is held outside
+    limits = [Bound(selector="phase.*.uiso", lower=0, upper=0.1)]
+    wide = action("displacement_parameters", ["phase.fap.atom.Ca1.uiso"], bounds=limits)
+    held = {"phase.fap.atom.O1'.uiso": -0.2}
+    free = {"free": ("phase.fap.atom.Ca1.uiso",), "released": ("background.*", "phase.fap.atom.Ca1.uiso")}
+    assert "bound_not_honoured" not in decide(better(values=held, **free), state(values=held), wide).reasons
+    # an atom tied to the one that is freed moves with it
+    site = {f"phase.fap.atom.O1'.{axis}": 0.1 for axis in "xyz"}
+    tied = decide(better(values={**held, **site}, **free), state(values={**held, **site}), wide)
+    assert "bound_not_honoured" in tied.reasons
     inherited = state(bounds=[Bound(selector="phase.*.scale", lower=0.0, upper=0.5)])
     assert decide(better(), inherited).reasons == ("bound_not_honoured",)
 

@@ -74,6 +74,35 @@ def test_freeze_and_joint_work_on_what_is_free() -> None:
     assert "joint_frees_new" not in codes(action("joint", ["phase.*.scale"]))
 
 
+@pytest.mark.parametrize(
+    ("kind", "settings", "fine"),
+    [
+        ("remove_phase", {}, False),
+        ("remove_phase", {"phase": "fap"}, False),  # the only one
+        ("remove_phase", {"phase": "nac"}, False),
+        ("add_phase", {}, False),
+        ("add_phase", {"phase": "fap"}, False),
+        ("add_phase", {"phase": "nac"}, True),
+        ("exclude_region", {}, False),
+        ("exclude_region", {"lower_deg": 40.0, "upper_deg": 40.0}, False),
+        ("exclude_region", {"lower_deg": "all", "upper_deg": 40.0}, False),
+        ("exclude_region", {"lower_deg": float("nan"), "upper_deg": 40.0}, False),
+        ("exclude_region", {"lower_deg": 38.0, "upper_deg": 40}, True),
+        ("background_model", {"terms": 0}, False),
+        ("background_model", {"terms": 8.5}, False),
+        ("background_model", {"terms": 12}, True),
+    ],
+)
+def test_settings_say_what_to_do(kind: str, settings: dict[str, object], fine: bool) -> None:
+    assert ("settings_invalid" in codes(action(kind, [], settings=settings))) is not fine
+
+
+def test_a_phase_is_removed_from_several() -> None:
+    fap = state().phases[0]
+    both = state(phases=[fap, fap.model_copy(update={"name": "nac"})])
+    assert "settings_invalid" not in codes(action("remove_phase", [], settings={"phase": "nac"}), both)
+
+
 # --- bounds -------------------------------------------------------------------------------------------------------
 
 
