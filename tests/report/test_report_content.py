@@ -131,6 +131,8 @@ def test_graph_of_a_branch_that_was_left() -> None:
     lanes = {r.ordinal: r.x for r in drawing.rows}
     assert lanes[4] == lanes[5] == lanes[6] > drawing.root_x
     assert lanes[7] > lanes[6]
+    # The line of a branch never runs through a rejected attempt of another.
+    assert lanes[3] not in {lanes[4], lanes[7]}
     assert {lanes[n] for n, s in status.items() if s == "path"} == {drawing.root_x}
 
 

@@ -29,7 +29,8 @@
   });
   for (const button of document.querySelectorAll("button[data-step]")) button.addEventListener("click", () => select(button.dataset.step, { scroll: true }));
   document.addEventListener("step", (event) => select(event.detail, { scroll: true }));
-  if (rows.length) select(rows[rows.length - 1].dataset.step);
+  const first = rows.find((row) => "final" in row.dataset) || rows[rows.length - 1];
+  if (first) select(first.dataset.step);
 
   const search = document.getElementById("parameter-search");
   const lines = [...document.querySelectorAll("#parameter-table tbody tr")];
