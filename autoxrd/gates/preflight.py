@@ -11,9 +11,10 @@ from autoxrd.domain.state import FitState
 from autoxrd.gates.coupling import find_coupled
 from autoxrd.gates.evidence import check_evidence
 from autoxrd.gates.geometry import AngularRange, range_of
+from autoxrd.gates.limits import BoundIndex
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.predictions import check_predictions
-from autoxrd.gates.selectors import canonical, covers, is_selector, parse_parameter, resolve, resolve_all
+from autoxrd.gates.selectors import canonical, is_selector, resolve, resolve_all
 from autoxrd.gates.sites import Sites
 from autoxrd.gates.tables import family_allowed
 
@@ -198,23 +199,20 @@ def _one_selector(text: str, action: Action, policy: Policy, known: Sequence[str
 
 def _bounds(action: Action, policy: Policy, added: Sequence[str]) -> list[Fault]:
     faults: list[Fault] = []
-    parsed = []
+    names = set(added)
     for bound in action.bounds:
-        selector = parse_parameter(bound.selector)
         if not bound.lower < bound.upper:
-            faults.append(
-                ("bound_empty", f"the bound of {bound.selector!r} leaves no room: {bound.lower} to {bound.upper}")
-            )
-        if selector is None:
+            room = f"{bound.lower} to {bound.upper}"
+            faults.append(("bound_empty", f"the bound of {bound.selector!r} leaves no room: {room}"))
+        if not is_selector(bound.selector):
             faults.append(("selector_invalid", f"{bound.selector[:80]!r} in a bound is not a selector"))
-        else:
-            parsed.append((bound.selector, selector))
-    meanings = {name: parse_parameter(name) for name in added}
-    for text, selector in parsed:
-        if added and not any(meaning and covers(selector, meaning) for meaning in meanings.values()):
-            faults.append(("bound_outside_action", f"the bound of {text!r} concerns nothing that the action frees"))
+        elif added and not resolve(bound.selector, added).names:
+            faults.append(
+                ("bound_outside_action", f"the bound of {bound.selector!r} is of nothing that the action frees")
+            )
     if action.kind in policy.high_risk.kinds:
-        bare = [n for n, meaning in meanings.items() if meaning and not any(covers(s, meaning) for _, s in parsed)]
+        index = BoundIndex(action.bounds)
+        bare = [name for name in added if index.of(name) is None]
         if bare:
             more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
             faults.append(("bounds_missing", f"{action.kind.value} needs a bound for each parameter: {bare[0]}{more}"))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from autoxrd.domain.action import Action, ActionKind, Bound
+from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import GateCheck
 from autoxrd.domain.state import FitState, UnexplainedPeak, Violation
+from autoxrd.gates.limits import BoundIndex
 from autoxrd.gates.metrics import read_metric
 from autoxrd.gates.policy_model import Policy
-from autoxrd.gates.selectors import Selector, covers, parse_parameter, resolve_all
+from autoxrd.gates.selectors import resolve_all
 from autoxrd.gates.sites import Sites
 
 __all__ = ["check_correlation", "check_engine", "check_rwp", "check_unexplained", "check_violations", "is_worse"]
@@ -102,26 +103,18 @@ def _beyond_bounds(action: Action, parent: FitState, candidate: FitState) -> lis
     """A bound holds for what is free, and one of this action also for what is tied to that."""
     names = [p.name for p in candidate.parameters]
     moved = set(Sites.of(parent).closure(resolve_all(action.parameters, names), names)) if action.bounds else set()
+    mine, earlier = BoundIndex(action.bounds), BoundIndex(parent.bounds)
     beyond: list[str] = []
     for parameter in candidate.parameters:
         if not (parameter.released or parameter.name in moved):
             continue
-        meaning = parse_parameter(parameter.name)
-        bound = _bound_of(meaning, action.bounds) or _bound_of(meaning, parent.bounds)
+        bound = mine.of(parameter.name) or earlier.of(parameter.name)
         if bound is None:
             continue
         slack = _BOUND_SLACK * max(abs(bound.lower), abs(bound.upper), 1e-6)
         if not bound.lower - slack <= parameter.value <= bound.upper + slack:
             beyond.append(f"{parameter.name} = {parameter.value:.6g} (allowed {bound.lower:.6g} to {bound.upper:.6g})")
     return [("bound_not_honoured", f"outside its bound: {', '.join(beyond[:5])}")] if beyond else []
-
-
-def _bound_of(meaning: Selector | None, bounds: Sequence[Bound]) -> Bound | None:
-    for bound in reversed(bounds):
-        selector = parse_parameter(bound.selector)
-        if selector is not None and meaning is not None and covers(selector, meaning):
-            return bound
-    return None
 
 
 def is_worse(before: Violation, after: Violation, worsening: float) -> bool:
