@@ -206,10 +206,8 @@ def _bounds(action: Action, policy: Policy, added: Sequence[str]) -> list[Fault]
             faults.append(("bound_empty", f"the bound of {bound.selector!r} leaves no room: {room}"))
         if not is_selector(bound.selector):
             faults.append(("selector_invalid", f"{bound.selector[:80]!r} in a bound is not a selector"))
-        elif added and not resolve(bound.selector, added).names:
-            faults.append(
-                ("bound_outside_action", f"the bound of {bound.selector!r} is of nothing that the action frees")
-            )
+        elif added and bound.selector not in names and not resolve(bound.selector, added).names:
+            faults.append(("bound_outside_action", f"{bound.selector!r} in a bound is nothing that the action frees"))
     if action.kind in policy.high_risk.kinds:
         index = BoundIndex(action.bounds)
         bare = [name for name in added if index.of(name) is None]
