@@ -7,6 +7,7 @@ applied, until what is left is small. What was applied is part of what is measur
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -68,15 +69,21 @@ class Alignment:
     coarse: CoarseShift | None = None
 
 
-def adjusted(frame: Frame, result: FitArrays, strains: Strains, adjustment: Adjustment) -> Frame:
-    """Return ``frame`` (as calculated) with the model adjusted."""
-    shift = adjustment.shift
+def shifted_net(frame: Frame, result: FitArrays, shift: Shift) -> FloatArray:
+    """Return the calculated Bragg intensity with each phase's pattern moved as a whole, shape (n,)."""
     net = np.zeros_like(frame.x)
     rest = frame.net_calc.copy()
     for index, pattern in enumerate(result.phase_patterns):
         rest -= pattern
         # what was calculated at s is seen at s + shift(s)
         net += np.interp(frame.x, frame.x + shift.at(frame.x, index), pattern)
+    return net + rest
+
+
+def adjusted(frame: Frame, result: FitArrays, strains: Strains, adjustment: Adjustment) -> Frame:
+    """Return ``frame`` (as calculated) with the model adjusted."""
+    shift = adjustment.shift
+    net = shifted_net(frame, result, shift)
     position = frame.lines.position
     smooth = shift.at(position, frame.lines.phase)
     extra = np.zeros_like(position)
@@ -85,7 +92,7 @@ def adjusted(frame: Frame, result: FitArrays, strains: Strains, adjustment: Adju
             relative = (np.asarray(amplitudes) @ rows[1:])[frame.lines.reflection]
             extra += relative * np.tan(np.deg2rad(np.clip(position, 1e-3, 179.0)) / 2.0)
     factor = adjustment.width_factor(position)
-    return moved_frame(frame, net + rest, smooth=smooth, extra=extra, factor=factor, n_phases=len(result.phases))
+    return moved_frame(frame, net, smooth=smooth, extra=extra, factor=factor, n_phases=len(result.phases))
 
 
 def align(result: FitArrays, context: MeasureContext, frame: Frame, gof: float) -> Alignment:
@@ -98,13 +105,10 @@ def align(result: FitArrays, context: MeasureContext, frame: Frame, gof: float) 
     if gof > settings.coarse_gof:
         current = _coarse(result, context, frame, current)
     for _ in range(settings.rebase_cycles):
-        wanted = _wanted(current, context)
-        if wanted is None:
+        better = _better(result, context, frame, current)
+        if better is None:
             break
-        candidate = adjusted(frame, result, strains, wanted)
-        if explained_share(candidate) <= explained_share(current.frame):
-            break
-        current = replace(current, frame=candidate, measures=measure_peaks(candidate), adjustment=wanted)
+        current = better
     return current
 
 
@@ -138,31 +142,48 @@ def width_trend(measures: PeakMeasures) -> Trend | None:
     return robust_line(tangent, np.log(factor), measures.width_esd[used] / factor)
 
 
-def _wanted(current: Alignment, context: MeasureContext) -> Adjustment | None:
-    """Return a better adjustment, None where the present one is good enough."""
+def _better(result: FitArrays, context: MeasureContext, frame: Frame, current: Alignment) -> Alignment | None:
+    """Return an alignment that explains more, None where the present one is good enough or nothing helps."""
+    share = explained_share(current.frame, current.frame.net_calc)
+    for wanted in _proposals(current, context):
+        candidate = adjusted(frame, result, current.strains, wanted)
+        if explained_share(candidate, candidate.net_calc) > share:
+            return replace(current, frame=candidate, measures=measure_peaks(candidate), adjustment=wanted)
+    return None
+
+
+def _proposals(current: Alignment, context: MeasureContext) -> Iterator[Adjustment]:
+    """Yield adjustments worth trying, the fullest first."""
     settings = context.settings.positions
-    wanted, changed = current.adjustment, False
+    shift = width = None
+    change = 0.0
     problem = law_problem(current.measures, context, current.strains)
     if problem is not None:
         fit = find_causes(problem, settings).fit
-        shift = shift_of(fit, context, len(current.strains.peak))
-        if _shift_matters(current, problem, fit, settings):
-            wanted, changed = replace(wanted, shift=shift), True
-    # a shift of the order of a width looks like a width to second order: shifts go first
-    trend = None if changed else width_trend(current.measures)
+        change = _shift_change(current, problem, fit, settings)
+        if change > settings.rebase_fwhm:
+            shift = shift_of(fit, context, len(current.strains.peak))
+    trend = width_trend(current.measures)
     if trend is not None and _width_matters(current, trend, settings):
-        wanted, changed = replace(wanted, width=(trend.intercept, trend.slope)), True
-    return wanted if changed else None
+        width = (trend.intercept, trend.slope)
+    # a shift of the order of a width looks like a width to second order: a large one goes first
+    if shift is not None and width is not None and change < settings.large_shift_fwhm:
+        yield Adjustment(shift, width)
+    if shift is not None:
+        yield replace(current.adjustment, shift=shift)
+    if width is not None:
+        yield replace(current.adjustment, width=width)
 
 
-def _shift_matters(current: Alignment, problem: LawProblem, fit: LawFit, settings: PositionSettings) -> bool:
+def _shift_change(current: Alignment, problem: LawProblem, fit: LawFit, settings: PositionSettings) -> float:
+    """Return the rms change of the shift that a fit asks for, in FWHM; 0 where it is not significant."""
     if (problem.chi2_null - fit.chi2) / problem.scale < settings.rebase_significance**2:
-        return False
+        return 0.0
     used = problem.used
     at = [problem.names.index(name) for name in fit.names]
     left = problem.columns[:, at] @ fit.coefficient - current.measures.base_offset[used]
     relative = left / current.measures.fwhm[used]
-    return bool(np.sqrt(np.mean(np.square(relative))) > settings.rebase_fwhm)
+    return float(np.sqrt(np.mean(np.square(relative))))
 
 
 def _width_matters(current: Alignment, trend: Trend, settings: PositionSettings) -> bool:
@@ -177,19 +198,19 @@ def _width_matters(current: Alignment, trend: Trend, settings: PositionSettings)
 def _coarse(result: FitArrays, context: MeasureContext, frame: Frame, start: Alignment) -> Alignment:
     """Try each law over its whole range; keep the best where it explains clearly more."""
     settings = context.settings.positions
-    base = explained_share(frame)
+    base = explained_share(frame, frame.net_calc)
+    n_phases, law = len(result.phases), displacement_law(context)
     best, best_share = None, base
-    for found in coarse_shifts(frame, displacement_law(context), settings):
-        adjustment = Adjustment(_single(found, len(result.phases), displacement_law(context)))
-        candidate = adjusted(frame, result, start.strains, adjustment)
-        share = explained_share(candidate)
+    for found in coarse_shifts(frame, law, settings):
+        share = explained_share(frame, shifted_net(frame, result, _single(found, n_phases, law)))
         if share > best_share:
-            best, best_share = (found, adjustment, candidate), share
+            best, best_share = found, share
     enough = max(settings.coarse_min_explained, base + settings.coarse_gain * (1.0 - max(base, 0.0)))
     if best is None or best_share <= enough:
         return start
-    found, adjustment, candidate = best
-    return Alignment(candidate, measure_peaks(candidate), start.strains, adjustment, coarse=found)
+    adjustment = Adjustment(_single(best, n_phases, law))
+    moved = adjusted(frame, result, start.strains, adjustment)
+    return Alignment(moved, measure_peaks(moved), start.strains, adjustment, coarse=best)
 
 
 def _single(found: CoarseShift, n_phases: int, displacement: str) -> Shift:

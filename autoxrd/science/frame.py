@@ -266,9 +266,9 @@ def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
     )
 
 
-def explained_share(frame: Frame) -> float:
-    """Return the share of the weighted net pattern that the best multiple of the calculated one explains."""
-    w, n, c = frame.weight, frame.net_obs, frame.net_calc
+def explained_share(frame: Frame, net_calc: FloatArray) -> float:
+    """Return the share of the weighted net pattern that the best multiple of ``net_calc`` (shape (n,)) explains."""
+    w, n, c = frame.weight, frame.net_obs, net_calc
     cross = float(np.dot(w * n, c))
     bottom = float(np.dot(w * c, c)) * float(np.dot(w * n, n))
     return cross * abs(cross) / bottom if bottom > 0 else 0.0

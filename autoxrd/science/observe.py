@@ -16,11 +16,12 @@ from autoxrd.science.frame import build_frame
 from autoxrd.science.gains import gain_features
 from autoxrd.science.inputs import FitArrays, MeasureContext, Measures
 from autoxrd.science.intensities import intensity_features, log_ratios
+from autoxrd.science.missing import missing_peaks
 from autoxrd.science.positions import position_features
 from autoxrd.science.spectral import spectral_notices
 from autoxrd.science.statistics import FitStatistics, fit_statistics
 from autoxrd.science.texture import texture_feature
-from autoxrd.science.unexplained import find_unexplained, missing_peaks
+from autoxrd.science.unexplained import find_unexplained
 from autoxrd.science.widths import width_features
 
 __all__ = ["measure"]

@@ -12,7 +12,7 @@ from autoxrd.science.arrays import piece_medians, sum_by
 from autoxrd.science.frame import Frame
 from autoxrd.science.settings import UnexplainedSettings
 
-__all__ = ["Bumps", "find_bumps", "local_fwhm", "slow_part"]
+__all__ = ["Bumps", "covered_share", "find_bumps", "local_fwhm", "slow_part"]
 
 _BINS = 12
 _CLIP = 2.5
@@ -22,19 +22,36 @@ _FALLBACK_STEPS = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Bumps:
-    """Candidate peaks of a residual.
+    """Candidate peaks of a residual, arrays of shape (c,).
 
     Args:
-        position: unit of the axis, shape (c,).
-        fwhm: local peak width, shape (c,).
-        significance: of the box-filtered residual, shape (c,).
-        score: the same at every channel, signed, shape (n,).
+        position: unit of the axis.
+        fwhm: local peak width.
+        significance: of the box-filtered residual.
     """
 
     position: FloatArray
     fwhm: FloatArray
     significance: FloatArray
-    score: FloatArray
+
+    @classmethod
+    def none(cls) -> Bumps:
+        """Return no bumps."""
+        return cls(np.zeros(0), np.zeros(0), np.zeros(0))
+
+    def where(self, mask: NDArray[np.bool_]) -> Bumps:
+        """Return those under a mask, shape (c,)."""
+        return Bumps(self.position[mask], self.fwhm[mask], self.significance[mask])
+
+    def joined(self, other: Bumps) -> Bumps:
+        """Return both in order of position."""
+        position = np.concatenate((self.position, other.position))
+        order = np.argsort(position, kind="stable")
+        return Bumps(
+            position[order],
+            np.concatenate((self.fwhm, other.fwhm))[order],
+            np.concatenate((self.significance, other.significance))[order],
+        )
 
 
 def local_fwhm(frame: Frame) -> FloatArray:
@@ -47,8 +64,8 @@ def local_fwhm(frame: Frame) -> FloatArray:
     return np.asarray(np.interp(frame.x, centres, [np.median(fwhm[part]) for part in parts]))
 
 
-def slow_part(frame: Frame, widths: FloatArray, settings: UnexplainedSettings) -> FloatArray:
-    """Return the slowly varying part of the residual, shape (n,): clipped means of pieces, interpolated.
+def slow_part(frame: Frame, residual: FloatArray, widths: FloatArray, settings: UnexplainedSettings) -> FloatArray:
+    """Return the slowly varying part of a residual, shape (n,): clipped means of pieces, interpolated.
 
     Pieces are many peak widths long, so that a peak is clipped out of its piece and not taken for background.
     """
@@ -57,12 +74,12 @@ def slow_part(frame: Frame, widths: FloatArray, settings: UnexplainedSettings) -
     length = frame.x.size // count
     piece = np.minimum(np.arange(frame.x.size) // length, count - 1)
     sigma = np.sqrt(frame.variance)
-    level = piece_medians(frame.residual, count)
+    level = piece_medians(residual, count)
     weight = np.minimum(1.0, frame.weight * float(np.median(frame.variance)))
     for _ in range(_CLIP_CYCLES):
-        keep = np.abs(frame.residual - level[piece]) < _CLIP * sigma
+        keep = np.abs(residual - level[piece]) < _CLIP * sigma
         total = sum_by(piece[keep], weight[keep], count)
-        mean = sum_by(piece[keep], (weight * frame.residual)[keep], count) / np.maximum(total, 1e-300)
+        mean = sum_by(piece[keep], (weight * residual)[keep], count) / np.maximum(total, 1e-300)
         level = np.where(total > 0, mean, level)
     first = np.arange(count) * length
     last = np.append(first[1:], frame.x.size) - 1
@@ -70,19 +87,37 @@ def slow_part(frame: Frame, widths: FloatArray, settings: UnexplainedSettings) -
     return np.asarray(np.interp(frame.x, centres, level))
 
 
-def find_bumps(frame: Frame, residual: FloatArray, widths: FloatArray, settings: UnexplainedSettings) -> Bumps:
-    """Return places where the box-filtered residual is a significant local maximum away from every reflection."""
+def find_bumps(
+    frame: Frame, residual: FloatArray, widths: FloatArray, settings: UnexplainedSettings, *, taken: FloatArray
+) -> tuple[Bumps, FloatArray]:
+    """Return where the box-filtered residual is a significant local maximum, and its significance at every channel.
+
+    Args:
+        frame: its lines exclude their surroundings.
+        residual: shape (n,).
+        widths: local peak width, shape (n,).
+        settings: thresholds.
+        taken: positions of peaks already found, which exclude theirs.
+    """
     score = _box_score(frame, residual, settings.core_fwhm * widths)
-    allowed = ~_excluded(frame, settings)
     peak = np.zeros(score.size, dtype=bool)
     peak[1:-1] = (score[1:-1] >= score[:-2]) & (score[1:-1] > score[2:])
-    found = np.flatnonzero(peak & allowed & (score > settings.companion_z))
-    found = _separated(frame, found, score, settings.separation_fwhm * widths, settings.max_peaks)
+    found = np.flatnonzero(peak & (score > settings.companion_z) & ~_excluded(frame, settings))
+    apart = settings.separation_fwhm * widths
+    if taken.size:
+        near = np.min(np.abs(frame.x[found][:, None] - taken[None, :]), axis=1, initial=np.inf)
+        found = found[near > apart[found]]
+    found = _separated(frame, found, score, apart, settings.max_peaks)
     strong = score[found] > settings.detect_z
-    if int(strong.sum()) < settings.companion_after:
+    if int(strong.sum()) + taken.size < settings.companion_after:
         found = found[strong]
     position = _refined(frame, residual, found, settings.core_fwhm * widths)
-    return Bumps(position, widths[found], score[found], score)
+    return Bumps(position, widths[found], score[found]), score
+
+
+def covered_share(frame: Frame, settings: UnexplainedSettings) -> float:
+    """Return the share of the channels in which no peak can be called unexplained."""
+    return float(_excluded(frame, settings).mean())
 
 
 def _box_score(frame: Frame, residual: FloatArray, half: FloatArray) -> FloatArray:

@@ -87,6 +87,8 @@ class PositionSettings:
     """Rms of the fitted shift, in FWHM, beyond which the model is moved and the peaks measured again."""
     rebase_significance: float = 4.0
     """sqrt of the chi2 improvement that the laws must bring before the model is moved."""
+    large_shift_fwhm: float = 0.2
+    """Beyond it widths are not adjusted in the same cycle."""
     rewiden: float = 0.06
     """Rms of the fitted ln(width) error beyond which the model is widened and measured again."""
     rebase_cycles: int = 4
@@ -134,8 +136,19 @@ class UnexplainedSettings:
     tail_tolerance: float = 0.10
     """Shape misfit allowed around a calculated line, as a share of a Lorentzian of its height and FWHM: the difference
     of a Gaussian and a Lorentzian tail is all of it, so 0.1 is an error of 0.1 in the Lorentzian fraction."""
+    axial_tolerance: float = 0.5
+    """The same on the side where axial divergence puts a tail, within its reach."""
+    axial_ratio: float = 0.1
+    """Largest (S + H) / L for that reach, (S + H)^2 / (2 L^2) |cot 2theta| radians towards low angle, beyond 90 degrees
+    towards high (Finger, Cox & Jephcoat 1994, doi:10.1107/S0021889894004218)."""
     baseline_fwhm: float = 20.0
     """Length of the pieces on which the residual's slow part is taken."""
+    rounds: int = 4
+    """Searches; each one takes off what the earlier ones found."""
+    curve_fwhm: float = 15.0
+    """Half width on which a found peak is taken off, tails included."""
+    eta: float = 0.5
+    """Lorentzian fraction of a peak where no calculated line tells."""
     max_peaks: int = 400
     missing_ratio: float = 0.35
     """A calculated peak of which less than this share is observed, within two esd, is missing."""
