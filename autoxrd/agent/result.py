@@ -35,12 +35,14 @@ class Conclusion:
         state_id: the final state.
         verdict: accepted, accepted_with_warnings or abstained.
         reasons, warnings: codes with their texts.
+        notes: what the planner tells beside them.
     """
 
     state_id: str
     verdict: Verdict
     reasons: tuple[Notice, ...]
     warnings: tuple[Notice, ...]
+    notes: tuple[Notice, ...] = ()
 
 
 def conclude(graph: Graph, job: Job, stopped: Stopped) -> Conclusion:
@@ -65,7 +67,8 @@ def conclude(graph: Graph, job: Job, stopped: Stopped) -> Conclusion:
     }
     if graph.finished() is None:
         graph.finish(stopped.state, content)
-    return Conclusion(stopped.state, verdict, reasons, tuple(warnings))
+    notes = tuple(Notice(code, text) for code, text in stopped.notes if not code.endswith("_ambiguous"))
+    return Conclusion(stopped.state, verdict, reasons, tuple(warnings), notes)
 
 
 def export_files(session: EngineSession, graph: Graph, state: FitState) -> tuple[dict[str, bytes], list[Notice]]:
@@ -99,11 +102,11 @@ def report_input(
     root = next(node for node in nodes if node.parent is None)
     engine_seconds = sum(float(a.telemetry.get("engine_seconds") or 0.0) for a in attempts)
     return ReportInput(
-        job=_job_info(job, command),
+        job=_job_info(job, command, _started(graph)),
         verdict=conclusion.verdict,
         reasons=conclusion.reasons,
         warnings=conclusion.warnings,
-        qc_notices=(*job.notices, *extra_notices),
+        qc_notices=(*job.notices, *conclusion.notes, *extra_notices),
         state=state,
         state_id=conclusion.state_id,
         graph_root=graph.root_hash(),
@@ -140,7 +143,13 @@ def _steps(attempts: Sequence[Attempt], states: Mapping[str, FitState]) -> tuple
     return tuple(steps)
 
 
-def _job_info(job: Job, command: str) -> JobInfo:
+def _started(graph: Graph) -> str:
+    """Return when the job was started, from its log; the seconds suffice."""
+    events = graph.events()
+    return str(events[0].telemetry.get("recorded_at", ""))[:19] if events else ""
+
+
+def _job_info(job: Job, command: str, created: str) -> JobInfo:
     pattern = job.pattern
     return JobInfo(
         pattern_name=pattern.source_name,
@@ -156,6 +165,8 @@ def _job_info(job: Job, command: str) -> JobInfo:
         policy_hash=policy_hash(job.policy),
         versions=_versions(),
         command=command,
+        created=created,
+        excluded_regions=tuple((float(a), float(b)) for a, b in job.engine_settings.get("excluded_regions", ())),
     )
 
 

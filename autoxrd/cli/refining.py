@@ -7,8 +7,9 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -73,12 +74,9 @@ def refine(
     as_json: _Json = False,
 ) -> None:
     """Refine a pattern with one or more candidate structures, and write a report."""
-    from autoxrd.agent.inputs import Request
-    from autoxrd.agent.job import Budget
-
-    request = Request(
-        pattern=pattern,
-        structures=tuple(structure),
+    request = _request(
+        pattern,
+        structure,
         instrument=instrument,
         anode=anode,
         wavelength=wavelength,
@@ -92,18 +90,33 @@ def refine(
         engine=engine,
         planner=planner,
         policy=policy,
-        budget=Budget(steps=max_steps, wall_seconds=time_limit),
     )
-    _run(request, out or _free_directory(pattern.stem), as_json)
+    _run(_within(request, max_steps, time_limit), out or _free_directory(pattern.stem), as_json)
+
+
+def _request(pattern: Path, structures: list[Path], **choices: Any) -> Request:
+    from autoxrd.agent.inputs import Request
+
+    return Request(pattern=pattern, structures=tuple(structures), **choices)
+
+
+def _within(request: Request, steps: int, seconds: float) -> Request:
+    from autoxrd.agent.job import Budget
+
+    return replace(request, budget=Budget(steps=steps, wall_seconds=seconds))
 
 
 def demo(out: _Out = None, as_json: _Json = False) -> None:
     """Refine a real laboratory pattern (fluorapatite, Cu tube) that the embedded engine ships."""
-    from importlib.resources import files
+    from importlib.util import find_spec
 
     from autoxrd.agent.inputs import Request
+    from autoxrd.errors import EngineUnavailable
 
-    examples = Path(str(files("rietx"))) / "data" / "examples"
+    found = find_spec("rietx")  # where it lies, without loading it
+    if found is None or found.origin is None:
+        raise EngineUnavailable("engine_unavailable", "The demo needs rietx, which ships its pattern; install it.")
+    examples = Path(found.origin).parent / "data" / "examples"
     request = Request(
         pattern=examples / "FAP.XRA", structures=(examples / "fluorapatite.cif",), wavelength="1.5405,1.5443:0.5"
     )
