@@ -52,7 +52,7 @@ class SessionSettings:
 
 
 class ProtocolSession:
-    """An engine session over one child process at a time.
+    """An engine session over one child process at a time; for one thread at a time.
 
     Args:
         name: engine's name, written into snapshots.
@@ -186,6 +186,10 @@ class ProtocolSession:
         started = time.perf_counter()
         try:
             answer = child.request({"id": next(self._numbers), **message}, seconds)
+        except BaseException:
+            # interrupted or failed: the answer, should it still come, belongs to no one
+            child.close()
+            raise
         finally:
             self.engine_seconds += time.perf_counter() - started
         if answer.get("ok") is not True:

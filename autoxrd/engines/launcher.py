@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,6 +105,8 @@ class ChildProcess:
             raise EngineUnavailable("engine_not_startable", f"The engine cannot be started: {process}.") from process
         self._process = process
         self.pid = process.pid
+        # at the latest when this interpreter ends: no process and no directory stays behind
+        self._end = weakref.finalize(self, _end_process, process, self.scratch)
         log = threading.Thread(target=self._read_log, daemon=True)
         log.start()
         self._threads = (reader, log)
@@ -177,17 +180,13 @@ class ChildProcess:
         if self._closed:
             return
         self._closed = True
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=10.0)
+        self._end()
         for thread in self._threads:
             thread.join(timeout=2.0)
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
-        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _live(
         self,
@@ -254,6 +253,15 @@ class _CappedLog:
         with self._lock:
             middle = f"\n[... {self._skipped} bytes left out ...]\n".encode() if self._skipped else b""
             return bytes(self._head + middle + self._tail).decode("utf-8", "replace")
+
+
+def _end_process(process: subprocess.Popen[bytes], scratch: Path) -> None:
+    """Kill a child with its group and remove its scratch directory."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=10.0)
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _environment(launcher: Launcher, scratch: Path) -> dict[str, str]:

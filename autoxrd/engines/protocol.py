@@ -134,6 +134,8 @@ class EngineResult:
         engine_r: the engine's own R factors (fractions), kept beside ours.
         gains: release gain by selector: predicted drop of sum(w e^2) when the selector is released
             beside all that is free (Gauss-Newton), where the engine offers derivatives.
+            Beside selectors: ``background.more`` (the next terms of the background) and
+            ``phase.P.preferred_orientation@h,k,l`` (that axis; the ``texture`` edit sets it).
         gain_counts: number of parameters that each gain would add.
         selectors: names of the parameters that each released selector freed; empty where symmetry
             or a constraint leaves nothing to move.

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import rietx as rx
 from axr_build import build_instrument, build_phase, shared_sites
-from axr_private import compiled, restored
+from axr_private import restored
 from axr_seeds import background_model, peak_width, seed_background, seed_scales
 from axr_state import State
 from axr_wire import Refused
 from rietx.background.models import chebyshev_design_matrix
+from rietx.crystallography import dispersion
 
 __all__ = ["prepare"]
 
@@ -63,8 +64,12 @@ def prepare(request: dict[str, Any], arrays: dict[str, np.ndarray]) -> State:
     if int(state.used().sum()) < MINIMUM_POINTS:
         raise Refused("input", "range_empty", f"Fewer than {MINIMUM_POINTS} points remain in the range.")
     state = _with_dispersion(state, settings.get("dispersion", "auto"), notices)
-    state = _seeded(state, request["instrument"], settings, neutron, notices)
-    return _held_origin(replace(state, notices=tuple(dict.fromkeys(notices))))
+    try:
+        state = _held_origin(_seeded(state, request["instrument"], settings, neutron, notices))
+    except (ValueError, KeyError, ArithmeticError) as error:
+        text = f"rietx cannot compute this model: {str(error)[:400]}"
+        raise Refused("input", "model_rejected", text) from error
+    return replace(state, notices=tuple(dict.fromkeys(notices)))
 
 
 def _checked_settings(settings: dict[str, Any]) -> dict[str, Any]:
@@ -91,21 +96,36 @@ def _regions(settings: dict[str, Any]) -> tuple[tuple[float, float], ...]:
 
 
 def _with_dispersion(state: State, wish: str, notices: list[tuple[str, str]]) -> State:
-    """Switch the tabulated f', f'' off where they do not apply (at an absorption edge), and say so."""
-    if state.instrument.source.kind != "xray_cw":
+    """Give the elements whose tabulated f', f'' do not apply (an absorption edge nearby) a stated pair instead."""
+    source = state.instrument.source
+    if source.kind != "xray_cw":
         return state
-    if wish != "none":
-        try:
-            compiled(state.structure, state.instrument, state.pattern(), mode="rietveld", limits=state.limits)
-            return state
-        except ValueError as error:
-            text = str(error)[:400]
-            if "dispersion" not in text and "edge" not in text:
-                raise Refused("input", "model_rejected", f"rietx cannot compute this model: {text}") from error
-            notices.append(("dispersion_off", f"The tabulated f' and f'' do not apply and are left out: {text}"))
     instrument = state.instrument.model_copy(deep=True)
-    instrument.source.dispersion = None
+    if wish == "none":
+        instrument.source.dispersion = None
+        return replace(state, instrument=instrument)
+    lengths = tuple(line.wavelength.value for line in source.lines)
+    species = dict.fromkeys(atom.species for phase in state.structure.phases for atom in phase.atoms)
+    given: dict[str, tuple[float, float]] = {}
+    for element in dict.fromkeys(dispersion.normalize_element(name) for name in species):
+        try:
+            dispersion.resolve([element], lengths)
+        except (ValueError, KeyError) as error:
+            given[element] = _pair(element, lengths[0])
+            text = f"{element}: f' = {given[element][0]:.2f}, f'' = {given[element][1]:.2f} is used; {str(error)[:200]}"
+            notices.append(("dispersion_near_edge", text))
+    if given:
+        instrument.source.dispersion = rx.Dispersion(overrides=given)
     return replace(state, instrument=instrument)
+
+
+def _pair(element: str, wavelength: float) -> tuple[float, float]:
+    """Return f', f'' at the first line, or none where an edge is too near for the table."""
+    try:
+        real, imaginary = dispersion.dispersion(element, wavelength)
+    except (ValueError, KeyError):
+        return 0.0, 0.0
+    return float(real), float(imaginary)
 
 
 def _seeded(

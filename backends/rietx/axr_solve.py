@@ -78,20 +78,16 @@ def refine(
     Raises:
         Refused: the fit cannot go on, or passed its soft limit.
     """
-    budget = command["cycles"]
     end = time.monotonic() + command["soft_seconds"]
     if state.mode == "lebail":
         return _matched(state, columns, bounds, catalog, command, outcome)
     if not all(_LINEAR.fullmatch(path) for path in columns):
-        state, bounds, _, result = _pass(state, columns, bounds, end, budget, coarse=True)
-        budget -= result.stages[-1].n_iterations
-        outcome.cycles += result.stages[-1].n_iterations
+        state, bounds, outcome.cycles = _approach(state, columns, bounds, end, command["cycles"])
     for _ in range(PASSES):
-        state, bounds, ref, result = _pass(state, columns, bounds, end, budget, coarse=False)
-        budget -= result.stages[-1].n_iterations
+        state, bounds, ref, result = _pass(state, columns, bounds, end, command["cycles"] - outcome.cycles)
         outcome.cycles += result.stages[-1].n_iterations
         _take(result, ref, columns, catalog, outcome)
-        if outcome.converged or budget <= 0 or result.status == "diverged":
+        if outcome.converged or outcome.cycles >= command["cycles"] or result.status == "diverged":
             break
     return replace(state, last=_record(result, ref, command))
 
@@ -106,8 +102,7 @@ def _matched(
     state = match_intensities(state, background=linear)
     outcome.status, outcome.converged, before = "converged", not shapes, math.inf
     while shapes and outcome.cycles < command["cycles"]:
-        budget = command["cycles"] - outcome.cycles
-        state, bounds, ref, result = _pass(state, columns, bounds, end, budget, coarse=False)
+        state, bounds, ref, result = _pass(state, columns, bounds, end, command["cycles"] - outcome.cycles)
         outcome.cycles += max(result.stages[-1].n_iterations, 1)
         _take(result, ref, columns, catalog, outcome)
         state = match_intensities(state, background=linear)
@@ -118,13 +113,26 @@ def _matched(
     return state
 
 
-def _pass(
-    state: State, columns: list[str], bounds: Limits, end: float, budget: int, *, coarse: bool
-) -> tuple[State, Limits, Any, Any]:
+def _approach(state: State, columns: list[str], bounds: Limits, end: float, budget: int) -> tuple[State, Limits, int]:
+    """Walk towards the minimum with narrow windows; return where that ends, and the cycles it took."""
+    ref = open_refinement(state)
+    ref.extra_bounds = bounds
+    stage = rx.Stage("approach", [], max_iter=budget, ftol=COARSE_FTOL)
+    with _guarded(end - time.monotonic()) as token:
+        ref.set_vary(columns, True)
+        cycles = ref.approach(
+            state.pattern(), stage, mode=state.mode, limits=state.limits, cancel=token, area=COARSE_AREA
+        )
+    moved = state.with_models(ref.structure, ref.instrument)
+    return moved, follow(bounds, state, moved), cycles
+
+
+def _pass(state: State, columns: list[str], bounds: Limits, end: float, budget: int) -> tuple[State, Limits, Any, Any]:
     """Run one least-squares pass; return where it ended, the limits as seen from there, and rietx's objects."""
     ref = open_refinement(state)
     ref.extra_bounds = bounds
-    stage = rx.Stage("step", [], max_iter=max(budget, 1), ftol=COARSE_FTOL if coarse else FTOL, lebail_cycles=0)
+    # a profile match solves for its intensities itself: rietx shall not touch them
+    stage = rx.Stage("step", [], max_iter=max(budget, 1), ftol=FTOL, lebail_cycles=0)
     with _guarded(end - time.monotonic()) as token:
         ref.set_vary(columns, True)
         result = ref.run_stage(
@@ -134,7 +142,7 @@ def _pass(
             two_theta_limits=state.limits,
             cancel=token,
             telemetry=False,
-            window_area_tol=COARSE_AREA if coarse else WINDOW_AREA,
+            window_area_tol=WINDOW_AREA,
         )
     moved = state.with_models(ref.structure, ref.instrument)
     if state.mode == "lebail":

@@ -22,12 +22,26 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are r
 PARENT = """
 import sys, time
 from pathlib import Path
+sys.path.append(sys.argv[2])
 from tests.engines.programs import toy_launcher
 child = toy_launcher(Path(sys.argv[1])).start()
 child.request({"id": 1, "command": "pid"}, 30.0)
-print(child.pid, flush=True)
-time.sleep(60)
+print(child.pid, child.scratch, flush=True)
+time.sleep(float(sys.argv[3]))
 """
+
+
+def parent(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
+    """A process that starts an engine, tells its id and directory, and then does nothing for a while."""
+    root = str(Path(__file__).resolve().parents[2])
+    command = [sys.executable, "-c", PARENT, str(folder), root, str(seconds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE)
+
+
+def told(process: subprocess.Popen[bytes]) -> tuple[int, Path]:
+    assert process.stdout is not None
+    pid, scratch = process.stdout.readline().split()
+    return int(pid), Path(scratch.decode())
 
 
 @pytest.fixture
@@ -38,13 +52,19 @@ def child(tmp_path: Path) -> Iterator[ChildProcess]:
 
 
 def test_killing_the_parent_ends_the_engine_within_two_seconds(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[2]
-    with subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path)], stdout=subprocess.PIPE, cwd=root) as parent:
-        assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
+    with parent(tmp_path, 60.0) as process:
+        pid, _ = told(process)
         assert is_running(pid)
-        os.kill(parent.pid, signal.SIGKILL)
+        os.kill(process.pid, signal.SIGKILL)
         assert ends_within(pid, 2.0)
+
+
+def test_a_parent_that_ends_leaves_no_process_and_no_directory(tmp_path: Path) -> None:
+    with parent(tmp_path, 0.0) as process:
+        pid, scratch = told(process)
+        assert process.wait(timeout=20.0) == 0
+        assert ends_within(pid, 2.0)
+        assert not scratch.exists()
 
 
 def test_an_engine_outlives_the_thread_that_started_it(tmp_path: Path) -> None:

@@ -209,6 +209,18 @@ def test_ionic_form_factors_fall_back_where_there_are_none(rietx: ProtocolSessio
     assert not np.array_equal(given.reflections.f2_calc, neutral.reflections.f2_calc)
 
 
+def test_an_element_at_its_edge_keeps_the_dispersion_of_the_others(rietx: ProtocolSession) -> None:
+    # holmium has an edge between the two lines of copper
+    oxide = phase(
+        "oxide", "P m -3 m", (4.0, 4.0, 4.0, 90, 90, 90), [site("Ho1", "Ho", 0, 0, 0), site("Fe1", "Fe", 0.5, 0.5, 0.5)]
+    )
+    blank = flat(20, 80, 0.05)
+    _, seen = evaluated(rietx, rietx.prepare(blank, LAB, (oxide,), {}))
+    assert "dispersion_near_edge" in {notice.code for notice in seen.notices}
+    _, without = evaluated(rietx, rietx.prepare(blank, LAB, (oxide,), {"dispersion": "none"}))
+    assert not np.allclose(seen.reflections.f2_calc, without.reflections.f2_calc, rtol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
