@@ -3,7 +3,8 @@
 Layout of a payload: a magic line, then three length-prefixed blocks: the canonical JSON of the state
 (deflated), the canonical JSON of the last fit's record (deflated, may be empty), and the pattern
 (float64 little endian x, y, sigma, bytes shuffled by significance, deflated).
-Equal states give equal bytes.
+Equal states give equal bytes (under one version of zlib: another may deflate the same content differently).
+The record of the last fit belongs to the state: an evaluation keeps it, an edit clears it.
 """
 
 from __future__ import annotations
