@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from autoxrd.domain.pattern import FloatArray
+from autoxrd.science.arrays import sum_by
 from autoxrd.science.causes import find_causes
-from autoxrd.science.coarse import CoarseShift, coarse_shifts
+from autoxrd.science.coarse import CoarseShift, coarse_cell, coarse_shifts
 from autoxrd.science.frame import Frame, explained_share, moved_frame
 from autoxrd.science.inputs import FitArrays, MeasureContext
 from autoxrd.science.laws import (
@@ -76,8 +78,18 @@ def shifted_net(frame: Frame, result: FitArrays, shift: Shift) -> FloatArray:
     for index, pattern in enumerate(result.phase_patterns):
         rest -= pattern
         # what was calculated at s is seen at s + shift(s)
-        net += np.interp(frame.x, frame.x + shift.at(frame.x, index), pattern)
+        net += _resampled(frame.x, frame.x + shift.at(frame.x, index), pattern)
     return net + rest
+
+
+def _resampled(x: FloatArray, moved: FloatArray, values: FloatArray) -> FloatArray:
+    """Return values known at ``moved`` at ``x``; cubic, because linear steps would widen every line by per cents."""
+    if np.array_equal(x, moved):
+        return values
+    if np.any(np.diff(moved) <= 0):
+        return np.asarray(np.interp(x, moved, values))
+    inside = np.clip(x, moved[0], moved[-1])
+    return np.asarray(CubicSpline(moved, values)(inside))
 
 
 def adjusted(frame: Frame, result: FitArrays, strains: Strains, adjustment: Adjustment) -> Frame:
@@ -103,7 +115,7 @@ def align(result: FitArrays, context: MeasureContext, frame: Frame, gof: float) 
         return current
     settings = context.settings.positions
     if gof > settings.coarse_gof:
-        current = _coarse(result, context, frame, current)
+        current = _lost_phases(result, context, frame, _coarse(result, context, frame, current))
     for _ in range(settings.rebase_cycles):
         better = _better(result, context, frame, current)
         if better is None:
@@ -211,6 +223,38 @@ def _coarse(result: FitArrays, context: MeasureContext, frame: Frame, start: Ali
     adjustment = Adjustment(_single(best, n_phases, law))
     moved = adjusted(frame, result, start.strains, adjustment)
     return Alignment(moved, measure_peaks(moved), start.strains, adjustment, coarse=best)
+
+
+def _lost_phases(result: FitArrays, context: MeasureContext, frame: Frame, current: Alignment) -> Alignment:
+    """Search the cell of each phase whose peaks are nowhere near where they are calculated."""
+    settings = context.settings.positions
+    n_phases = len(result.phases)
+    peaks, measures = current.frame.peaks, current.measures
+    for index in range(n_phases if n_phases > 1 else 0):
+        own = measures.pure & (measures.phase == index)
+        total = float(peaks.area[own].sum())
+        if total <= 0 or float(peaks.area[own & measures.shaped].sum()) > settings.lost_share * total:
+            continue
+        rest = current.frame.residual + _phase_net(current.frame, index)
+        found = coarse_cell(current.frame, index, rest, settings)
+        if found is None:
+            continue
+        cell = list(current.adjustment.shift.cell or (0.0,) * n_phases)
+        cell[index] += found.amplitude_deg
+        wanted = replace(current.adjustment, shift=replace(current.adjustment.shift, cell=tuple(cell)))
+        candidate = adjusted(frame, result, current.strains, wanted)
+        base = explained_share(current.frame, current.frame.net_calc)
+        if explained_share(candidate, candidate.net_calc) > base + settings.coarse_gain * (1.0 - base):
+            measures = measure_peaks(candidate)
+            current = replace(current, frame=candidate, measures=measures, adjustment=wanted)
+            peaks = candidate.peaks
+    return current
+
+
+def _phase_net(frame: Frame, index: int) -> FloatArray:
+    """Return one phase's part of the calculated pattern, from its lines, shape (n,)."""
+    own = frame.lines.phase[frame.line_windows.owner] == index
+    return sum_by(frame.line_windows.point[own], frame.line_templates.value[own], frame.x.size)
 
 
 def _single(found: CoarseShift, n_phases: int, displacement: str) -> Shift:

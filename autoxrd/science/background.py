@@ -22,7 +22,9 @@ def background_slow(frame: Frame, settings: BackgroundSettings) -> Feature:
     what noise would; 0 for noise, towards 1 for a wrong curve.
     """
     sigma = np.sqrt(frame.variance)
-    away = frame.net_calc < settings.below_sigma * sigma
+    relative = frame.net_calc / sigma
+    limit = max(settings.below_sigma, min(float(np.quantile(relative, settings.lowest_share)), settings.at_most_sigma))
+    away = relative < limit
     width = float(np.median(frame.lines.fwhm)) if frame.lines.fwhm.size else 6.0 * float(np.median(frame.step))
     size = max(int(settings.piece_fwhm * width / float(np.median(frame.step))), settings.min_points)
     at = np.flatnonzero(away)

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from autoxrd.domain.pattern import FloatArray
+from autoxrd.science.arrays import sum_by
 from autoxrd.science.frame import Frame
 from autoxrd.science.laws import CELL, DISPLACEMENT, ZERO
 from autoxrd.science.noise import moving_mean
 from autoxrd.science.settings import PositionSettings
 
-__all__ = ["CoarseShift", "coarse_shifts"]
+__all__ = ["CoarseShift", "coarse_cell", "coarse_shifts"]
 
 _MAX_GRID = 1 << 16
 _POINTS_PER_FWHM = 3.0
@@ -45,9 +46,24 @@ def coarse_shifts(frame: Frame, displacement: str, settings: PositionSettings) -
         if law == DISPLACEMENT and displacement != "cos":
             continue
         reach = np.rad2deg(2.0 * settings.coarse_cell_relative) if law == CELL else settings.coarse_zero_deg
-        amplitude, width, step = _correlate(frame, law, float(reach))
-        if abs(amplitude) >= settings.coarse_min_fwhm * width:
-            yield CoarseShift(law, amplitude, step)
+        found = _correlate(frame, law, float(reach), frame.net_obs, frame.net_calc, settings)
+        if found is not None:
+            yield found
+
+
+def coarse_cell(frame: Frame, phase: int, observed: FloatArray, settings: PositionSettings) -> CoarseShift | None:
+    """Return the best isotropic cell error of one phase, None where it is small.
+
+    Args:
+        frame: model as it is now.
+        phase: index of the phase.
+        observed: net pattern without the other phases, shape (n,).
+        settings: ranges.
+    """
+    own = frame.lines.phase[frame.line_windows.owner] == phase
+    calculated = sum_by(frame.line_windows.point[own], frame.line_templates.value[own], frame.x.size)
+    reach = float(np.rad2deg(2.0 * settings.coarse_cell_relative))
+    return _correlate(frame, CELL, reach, observed, calculated, settings)
 
 
 def _stretched(x: FloatArray, law: str) -> tuple[FloatArray, FloatArray]:
@@ -60,8 +76,10 @@ def _stretched(x: FloatArray, law: str) -> tuple[FloatArray, FloatArray]:
     return np.rad2deg(2.0 * np.log(np.sin(theta))), np.tan(theta)
 
 
-def _correlate(frame: Frame, law: str, reach: float) -> tuple[float, float, float]:
-    """Return the amplitude with the largest weighted correlation, the median FWHM on that axis, and the grid's step."""
+def _correlate(
+    frame: Frame, law: str, reach: float, observed: FloatArray, calculated: FloatArray, settings: PositionSettings
+) -> CoarseShift | None:
+    """Return the amplitude with the largest weighted correlation, None where derivatives can see it."""
     axis, slope = _stretched(frame.x, law)
     widths = frame.lines.fwhm / np.maximum(_stretched(frame.lines.position, law)[1], 1e-6)
     width = float(np.median(widths))
@@ -72,17 +90,18 @@ def _correlate(frame: Frame, law: str, reach: float) -> tuple[float, float, floa
     lags = min(int(reach / step) + 1, size // 2)
     piece = int(_BASELINE_FWHM * width / step) | 1
     weight = np.interp(grid, axis, frame.weight * slope)
-    observed = np.interp(grid, axis, frame.net_obs)
-    calculated = np.interp(grid, axis, frame.net_calc)
-    observed = observed - moving_mean(observed, piece)
-    calculated = calculated - moving_mean(calculated, piece)
+    seen = np.interp(grid, axis, observed)
+    model = np.interp(grid, axis, calculated)
+    seen = seen - moving_mean(seen, piece)
+    model = model - moving_mean(model, piece)
     length = 1 << int(np.ceil(np.log2(size + 2 * lags)))
 
     def correlation(first: FloatArray, second: FloatArray) -> FloatArray:
         full = np.fft.irfft(np.fft.rfft(first, length) * np.conj(np.fft.rfft(second, length)), length)
         return np.concatenate((full[-lags:], full[: lags + 1]))
 
-    cross = correlation(weight * observed, calculated)
-    norm = correlation(weight, calculated * calculated)
+    cross = correlation(weight * seen, model)
+    norm = correlation(weight, model * model)
     score = np.where(norm > 0, np.square(np.maximum(cross, 0.0)) / np.maximum(norm, 1e-300), 0.0)
-    return float((int(np.argmax(score)) - lags) * step), width, step
+    amplitude = float((int(np.argmax(score)) - lags) * step)
+    return CoarseShift(law, amplitude, step) if abs(amplitude) >= settings.coarse_min_fwhm * width else None

@@ -288,6 +288,10 @@ def moved_frame(
         n_phases: number of phases.
     """
     old = replace(frame.lines, position=frame.lines.position + smooth)
+    # what is too small to be evaluated is not recorded as done either
+    same = frame.settings.same_fwhm
+    worth = (np.abs(extra) > same * old.fwhm) | (np.abs(np.log(factor)) > same)
+    extra, factor = np.where(worth, extra, 0.0), np.where(worth, factor, 1.0)
     new = replace(old, position=old.position + extra, fwhm=old.fwhm * factor)
     net_calc = net_calc + _difference(frame, old, new)
     order = np.argsort(new.position, kind="stable")
@@ -321,13 +325,10 @@ def _difference(frame: Frame, old: Lines, new: Lines) -> FloatArray:
 
     Only the difference of two pseudo-Voigts is ours; what else the engine's profile has stays as it was calculated.
     """
-    settings = frame.settings
-    moved = np.abs(new.position - old.position) > settings.same_fwhm * old.fwhm
-    widened = np.abs(np.log(new.fwhm / old.fwhm)) > settings.same_fwhm
     change = np.zeros_like(frame.x)
-    at = np.flatnonzero(moved | widened)
+    at = np.flatnonzero((new.position != old.position) | (new.fwhm != old.fwhm))
     for part in np.array_split(at, max(at.size // _CHUNK, 1)) if at.size else ():
-        reach = settings.tail_fwhm * np.maximum(old.fwhm, new.fwhm)[part]
+        reach = frame.settings.tail_fwhm * np.maximum(old.fwhm, new.fwhm)[part]
         middle = 0.5 * (old.position + new.position)[part]
         windows = windows_between(frame.x, middle - reach, middle + reach)
         owner, x, area = part[windows.owner], frame.x[windows.point], old.area

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from autoxrd.domain.pattern import AxisKind
 from autoxrd.domain.state import Feature, PhaseSummary, Quality
 from autoxrd.science.alignment import Alignment, align
 from autoxrd.science.apportion import apportion, r_bragg
@@ -66,6 +67,9 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
     unexplained = find_unexplained(aligned.frame, context)
     features = {name: plain(float(getattr(statistics, name))) for name in _STATISTICS}
     features |= _bragg_features(bragg)
+    if context.axis is AxisKind.TWO_THETA:
+        features["range.two_theta_min"] = plain(float(result.x[0]), unit="deg")
+        features["range.two_theta_max"] = plain(float(result.x[-1]), unit="deg")
     features["unexplained_peak_ratio"] = unexplained.feature
     features |= _local_features(result, aligned, context)
     features |= gain_features(result, statistics)

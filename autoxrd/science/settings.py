@@ -83,8 +83,9 @@ class PositionSettings:
     """Added for a capillary's offset where no goniometer radius is known: at a synchrotron it does not exist."""
     max_separate_phases: int = 4
     """Up to so many phases any subset of cells may be off; beyond, all cells are one cause with a term per phase."""
-    rebase_fwhm: float = 0.06
-    """Rms of the fitted shift, in FWHM, beyond which the model is moved and the peaks measured again."""
+    rebase_fwhm: float = 0.02
+    """Rms of the fitted shift, in FWHM, beyond which the model is moved and the peaks measured again. To second order
+    a shift of f FWHM looks like a width error of about 3 f^2: 0.1 % here."""
     rebase_significance: float = 4.0
     """sqrt of the chi2 improvement that the laws must bring before the model is moved."""
     large_shift_fwhm: float = 0.2
@@ -96,6 +97,8 @@ class PositionSettings:
     """Half range of the coarse search for a zero or displacement amplitude."""
     coarse_cell_relative: float = 0.03
     """Half range of the coarse search for an isotropic cell error."""
+    lost_share: float = 0.5
+    """A phase of which less than this share of the calculated intensity is found in place has its cell searched."""
     coarse_gof: float = 1.1
     """GoF below which no coarse search is made: nothing large is wrong."""
     coarse_gain: float = 0.10
@@ -169,8 +172,10 @@ class IntensitySettings:
     """Fewest peaks for a trend."""
     min_texture_peaks: int = 6
     """Fewest peaks for a texture beside scale and trend."""
-    texture_gain: float = 6.0
-    """First-order chi2 gain below which the full texture function is not tried."""
+    texture_scatter: float = 1.0
+    """Scatter of the ln ratios, in standard deviations of chi2 beyond its expectation, from which texture is tried."""
+    texture_margin: float = 4.0
+    """Scaled chi2 within which a simpler axis is preferred: to first order all axes of a uniaxial crystal are alike."""
     smallest_ratio: float = 1e-3
     """A phase observed with less than this share of its calculated intensity is absent."""
 
@@ -181,6 +186,10 @@ class BackgroundSettings:
 
     below_sigma: float = 0.5
     """A channel lies away from peaks when the calculated Bragg intensity is below this many sigma."""
+    lowest_share: float = 0.2
+    """Where too few channels do, the lowest share of them stands in..."""
+    at_most_sigma: float = 3.0
+    """...if their calculated Bragg intensity is below this many sigma."""
     piece_fwhm: float = 15.0
     min_points: int = 20
     min_pieces: int = 4

@@ -114,7 +114,8 @@ def fit_statistics(
     low, high = _bias(x, y, e)
     off = e - np.median(e)
     scale = chosen.mad_to_sigma * float(np.median(np.abs(off)))
-    robust = off / scale if scale > 0 else np.where(off == 0, 0.0, np.sign(off) * np.inf)
+    # more than half the points fit exactly: any other one stands out without limit
+    robust = off / scale if scale > 0 else np.sign(off) * 2.0 * chosen.structured_z
     fraction = {"threshold": chosen.structured_z, "run": chosen.structured_run}
     return FitStatistics(
         rp=absolute,

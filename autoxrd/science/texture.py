@@ -1,8 +1,8 @@
 """Do the intensities of a phase follow a preferred orientation, and along which axis?
 
-Every low-index axis is tried: first with the first-order March-Dollase term, -3 (r - 1) <P2(cos alpha)> over the
-equivalents, then the best few with the full function. Scale and angle trend stay free. March (1932); Dollase (1986),
-doi:10.1107/S0021889886089458.
+Every low-index axis is tried with the March-Dollase function averaged over the equivalents, scale and angle trend
+free. (A linear term would not do: averaged over a uniaxial crystal's equivalents it is the same for every axis, over a
+cubic one's it vanishes.) March (1932); Dollase (1986), doi:10.1107/S0021889886089458.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["low_index_axes", "texture_feature"]
 
 IntArray = NDArray[np.int64]
 
-_FULL = 3
-_STRENGTHS = np.geomspace(0.25, 4.0, 49)
+_STRENGTHS = np.exp(np.array([-1.2, -0.8, -0.5, -0.35, -0.25, -0.18, -0.12, -0.08, -0.05, -0.03, -0.015, -0.005]))
+_STRENGTHS = np.concatenate((_STRENGTHS, 1.0 / _STRENGTHS[::-1]))
 
 
 @lru_cache(maxsize=64)
@@ -53,10 +53,20 @@ def low_index_axes(operations: tuple[str, ...]) -> tuple[tuple[int, int, int], .
     return tuple(found)
 
 
+@lru_cache(maxsize=64)
+def _halved(operations: tuple[str, ...]) -> FloatArray:
+    """Return the rotations without those that only invert another one: cos^2 does not see it."""
+    kept: list[FloatArray] = []
+    for op in rotations(operations):
+        if not any(np.array_equal(op, -other) for other in kept):
+            kept.append(op)
+    return np.array(kept)
+
+
 def _cosines(hkl: IntArray, structure: CrystalStructure, axes: FloatArray) -> FloatArray:
     """Return cos^2 of the angles between axes and the equivalents of reflections, shape (axes, ops, m)."""
     metric = reciprocal_metric(structure.cell)
-    ops = rotations(structure.operations)
+    ops = _halved(structure.operations)
     h = hkl.astype(float)
     length = np.einsum("mi,ij,mj->m", h, metric, h)
     family = axes @ metric
@@ -67,9 +77,10 @@ def _cosines(hkl: IntArray, structure: CrystalStructure, axes: FloatArray) -> Fl
 
 
 def _march(cosine2: FloatArray, r: FloatArray) -> FloatArray:
-    """Return the March-Dollase factor averaged over equivalents, shape (strengths, m), from (ops, m)."""
-    inner = np.square(r)[:, None, None] * cosine2 + (1.0 - cosine2) / r[:, None, None]
-    return np.asarray(np.mean(inner**-1.5, axis=1))
+    """Return the March-Dollase factor averaged over equivalents, shape (axes, strengths, m), from (axes, ops, m)."""
+    strength = r[None, :, None, None]
+    inner = np.square(strength) * cosine2[:, None] + (1.0 - cosine2[:, None]) / strength
+    return np.asarray(np.mean(1.0 / (inner * np.sqrt(inner)), axis=2))
 
 
 def texture_feature(
@@ -82,50 +93,78 @@ def texture_feature(
     n = int(ratios.value.size)
     if n < settings.min_texture_peaks:
         return unavailable(f"{n} peaks of this phase alone", n_used=n)
+    axes = low_index_axes(structure.operations)
+    weight = 1.0 / np.square(ratios.esd)
+    project = _Projector(np.stack((np.ones(n), ratios.s2), axis=1), weight)
+    target = project(ratios.value)
+    null = float(np.square(target) @ weight)
+    dof = n - 2
+    if null < dof + settings.texture_scatter * np.sqrt(2.0 * dof):
+        # nothing scatters that a texture could explain
+        return measured(0.0, float(np.median(ratios.esd)), n_used=n, significance=0.0, reason=_told(axes[0]))
+    logs = _log_factors(frame, ratios, structure, index, axes)
+    chi2, contrasts = _best_strength(target, logs, project, weight)
+    scale = max(1.0, float(chi2.min()) / max(n - 4, 1))
+    best = int(np.argmax(chi2 <= chi2.min() + settings.texture_margin * scale))
+    gain = max(null - float(chi2[best]), 0.0) / scale
+    contrast = float(contrasts[best])
+    return measured(
+        contrast,
+        contrast / float(np.sqrt(gain)) if gain > 0 else 1.0,
+        n_used=n,
+        significance=float(np.sqrt(max(gain - 2.0 * np.log(len(axes)), 0.0))),
+        reason=_told(axes[best]),
+    )
+
+
+def _best_strength(
+    target: FloatArray, logs: FloatArray, project: _Projector, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return, for each axis, the smallest chi2 over all strengths and the range of ln T there, each of shape (axes,).
+
+    Between grid points ln T is interpolated linearly, which makes chi2 a parabola with a known minimum.
+    """
+    bent = project(logs)
+    chi2 = np.square(target - bent) @ weight
+    axes = np.arange(logs.shape[0])
+    middle = np.argmin(chi2, axis=1)
+    lowest, contrast = chi2[axes, middle], np.ptp(logs[axes, middle], axis=1)
+    left = target - bent[axes, middle]
+    for step in (-1, 1):
+        beside = np.clip(middle + step, 0, logs.shape[1] - 1)
+        change = bent[axes, beside] - bent[axes, middle]
+        norm = np.maximum(np.square(change) @ weight, 1e-300)
+        share = np.clip(np.sum(left * change * weight, axis=1) / norm, 0.0, 1.0)
+        there = np.square(left - share[:, None] * change) @ weight
+        mixed = (1.0 - share[:, None]) * logs[axes, middle] + share[:, None] * logs[axes, beside]
+        better = there < lowest
+        lowest = np.where(better, there, lowest)
+        contrast = np.where(better, np.ptp(mixed, axis=1), contrast)
+    return lowest, contrast
+
+
+def _told(axis: tuple[int, int, int]) -> str:
+    return ",".join(str(index) for index in axis)
+
+
+def _log_factors(
+    frame: Frame,
+    ratios: LogRatios,
+    structure: CrystalStructure,
+    index: int,
+    axes: tuple[tuple[int, int, int], ...],
+) -> FloatArray:
+    """Return ln of the texture factor of each peak, area-weighted over its reflections, shape (axes, strengths, n)."""
     table = frame.reflections
+    n = int(ratios.value.size)
     local = np.full(frame.peaks.position.size, -1, dtype=np.int64)
     local[ratios.peak] = np.arange(n)
     member = np.flatnonzero((table.phase == index) & (table.peak >= 0) & (local[table.peak] >= 0))
     owner, area = local[table.peak[member]], np.maximum(table.area[member], 1e-300)
-    area = area / sum_by(owner, area, n)[owner]
-    axes = low_index_axes(structure.operations)
-    cosine2 = _cosines(table.hkl[member], structure, np.array(axes, dtype=float))
-    mean = 1.5 * cosine2.mean(axis=1) - 0.5
-    first = np.array([sum_by(owner, area * row, n) for row in mean])
-    weight = 1.0 / np.square(ratios.esd)
-    project = _Projector(np.stack((np.ones(n), ratios.s2), axis=1), weight)
-    target = project(ratios.value)
-    columns = project(-3.0 * first)
-    norm = np.maximum(columns**2 @ weight, 1e-12)
-    gains = np.square(columns @ (weight * target)) / norm
-    null = float(np.square(target) @ weight)
-    order = np.argsort(-gains, kind="stable")
-    slope = float(columns[order[0]] @ (weight * target) / norm[order[0]])
-    best = (null - float(gains[order[0]]), int(order[0]), -3.0 * slope * first[order[0]])
-    if gains[order[0]] < settings.texture_gain:
-        # nothing that the full function could make significant
-        return _feature(best, null, axes, n)
     spread = np.zeros((n, member.size))
-    spread[owner, np.arange(member.size)] = area
-    for axis in order[:_FULL]:
-        logs = np.log(_march(cosine2[axis], _STRENGTHS) @ spread.T)
-        chi2 = np.square(target - project(logs)) @ weight
-        at = int(np.argmin(chi2))
-        if chi2[at] < best[0]:
-            best = (float(chi2[at]), int(axis), logs[at])
-    return _feature(best, null, axes, n)
-
-
-def _feature(
-    best: tuple[float, int, FloatArray], null: float, axes: tuple[tuple[int, int, int], ...], n: int
-) -> Feature:
-    chi2, axis, logs = best
-    scale = max(1.0, chi2 / max(n - 4, 1))
-    gain = max(null - chi2, 0.0) / scale
-    value = float(logs.max() - logs.min())
-    significance = float(np.sqrt(max(gain - 2.0 * np.log(len(axes)), 0.0)))
-    esd = value / np.sqrt(gain) if gain > 0 else 1.0
-    return measured(value, float(esd), n_used=n, significance=significance, reason=",".join(str(v) for v in axes[axis]))
+    spread[owner, np.arange(member.size)] = area / sum_by(owner, area, n)[owner]
+    cosine2 = _cosines(table.hkl[member], structure, np.array(axes, dtype=float))
+    return np.asarray(np.log(_march(cosine2, _STRENGTHS) @ spread.T))
 
 
 class _Projector:
