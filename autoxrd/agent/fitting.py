@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from autoxrd.agent.job import Job
 from autoxrd.domain.action import Action, ActionKind, Bound, Stage
-from autoxrd.domain.state import FitState
+from autoxrd.domain.state import Feature, FitState
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult
 from autoxrd.gates.policy import plausibility_limits
 from autoxrd.science.inputs import MeasureContext
@@ -51,6 +51,14 @@ def _edits(action: Action) -> tuple[Edit, ...]:
     return ()
 
 
+def _range(result: EngineResult) -> dict[str, Feature]:
+    """Record the range that was fitted: what can be told apart depends on it."""
+    return {
+        "range.two_theta_min": Feature(value=float(result.x[0]), unit="deg", n_used=result.x.size),
+        "range.two_theta_max": Feature(value=float(result.x[-1]), unit="deg", n_used=result.x.size),
+    }
+
+
 def measure_state(
     result: EngineResult,
     job: Job,
@@ -88,7 +96,7 @@ def measure_state(
         snapshot=files["snapshot"],
         arrays=files["arrays"],
         quality=measures.quality,
-        features=dict(measures.features),
+        features=dict(measures.features) | _range(result),
         violations=measures.violations,
         complexity=measures.complexity,
         convergence=result.convergence,

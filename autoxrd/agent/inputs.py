@@ -26,6 +26,8 @@ from autoxrd.planners.registry import get_planner
 
 __all__ = ["Request", "load_job"]
 
+_FORM_FACTORS = ("neutral", "as_given")
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -108,6 +110,9 @@ def _structures(paths: Sequence[Path]) -> tuple[CrystalStructure, ...]:
 
 
 def _engine_settings(request: Request, pattern: Pattern) -> dict[str, Any]:
+    if request.form_factors not in _FORM_FACTORS:
+        known = " or ".join(_FORM_FACTORS)
+        raise UserInputError("form_factors_unknown", f"The form factors are {known}, not {request.form_factors!r}.")
     settings: dict[str, Any] = {"form_factors": request.form_factors}
     if request.background_terms is not None:
         if not 1 <= request.background_terms <= 36:

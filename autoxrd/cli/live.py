@@ -89,11 +89,19 @@ class Progress:
             f"[dim]{event.ordinal:4d}[/] {mark} [dim]{action.stage.value}[/] [bold]{action.kind.value}[/] "
             f"{escape(_parameters(action))}  Rwp {before} -> {after} %  [dim]{event.seconds:.1f} s[/]"
         )
-        self._console.print(f"       [dim]{escape(_shorten(action.rationale, 170))}[/]")
+        room = max(40, self._console.width - 8)
+        self._console.print(f"       [dim]{escape(_shorten(_why(action), room))}[/]")
         if not event.decision.accepted:
             for code in event.decision.reasons[:3]:
                 text = event.decision.details.get(code, "")
-                self._console.print(f"       [red]{code}[/] [dim]{escape(_shorten(text, 130))}[/]")
+                left = max(20, room - len(code) - 1)
+                self._console.print(f"       [red]{code}[/] [dim]{escape(_shorten(text, left))}[/]")
+
+
+def _why(action: Action) -> str:
+    """Return what argues for an action in one line: its rationale's first sentence and its evidence."""
+    claims = ", ".join(f"{e.feature.removeprefix('release_gain.')} {e.value:.2g}" for e in action.evidence[:2])
+    return f"{action.rationale.split('. ')[0].rstrip('.')} ({claims})"
 
 
 def _parameters(action: Action) -> str:

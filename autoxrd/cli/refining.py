@@ -179,7 +179,8 @@ def _conclude(finished: Finished, directory: Path, as_json: bool) -> None:
     from autoxrd.report.summary import build_summary
 
     if as_json:
-        typer.echo(build_summary(finished.report, {k: p.name for k, p in finished.files.items()}).model_dump_json())
+        files = {kind: path.relative_to(directory).as_posix() for kind, path in finished.files.items()}
+        typer.echo(build_summary(finished.report, files).model_dump_json())
     else:
         print_finished(finished, directory)
     if finished.report.verdict is Verdict.ABSTAINED:

@@ -79,7 +79,7 @@ class Rule:
         name: unique, for the record.
         group: order in the curriculum (`ORDER`); inside a group the largest expected gain goes first.
         gains: patterns of the selectors whose release gains argue for it; ``*`` inside a name is a phase or atom.
-        always: release all that match, significant or not, as soon as one is.
+        always: part of every model: release all that match, whatever the gain.
         together: release all significant ones in one action (True) or the best one alone.
         features: residual features that its mechanism moves, most telling first.
         structural: only for phases that scatter enough to support it.

@@ -34,12 +34,12 @@ def _concerns(selector: str, subject: str) -> bool:
 
 
 def lessons(option: Option, state: str, view: GraphView) -> list[AttemptView]:
-    """Return the rejected attempts of the same rule at this state or on the way to it, newest first."""
+    """Return the rejected attempts on the same parameters at this state or on the way to it, newest first."""
     line = {state, *(step.parent for step in view.path(state))}
     return [
         attempt
         for attempt in reversed(view.attempts)
-        if not attempt.accepted and attempt.parent in line and attempt.action.kind is option.rule.kind
+        if not attempt.accepted and attempt.parent in line and set(attempt.action.parameters) & set(option.selectors)
     ]
 
 
@@ -51,17 +51,14 @@ def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds
     """
     for attempt in lessons(option, state, view):
         tried = frozenset(attempt.action.parameters)
-        if not tried & set(option.selectors):
-            continue
         faulty = faulty_selectors(attempt, view)
         if faulty and faulty != tried:
             option = option.without(faulty)
         elif tried >= set(option.selectors) and not _grown(option, attempt, state, view, thresholds):
             return None
-    if not option.selectors or option.drop < thresholds.relative_drop:
+    if not option.selectors or (option.drop < thresholds.relative_drop and not option.rule.always):
         return None
-    here = [a for a in view.children(state) if a.action.kind is option.rule.kind]
-    if any(set(a.action.parameters) == set(option.selectors) for a in here):
+    if any(set(a.action.parameters) == set(option.selectors) for a in view.children(state)):
         return None
     return option
 

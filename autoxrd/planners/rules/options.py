@@ -120,7 +120,7 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
     worth = {
         selector: feature
         for selector, feature in free.items()
-        if _worth(feature, thresholds)
+        if (_worth(feature, thresholds) or (rule.always and (feature.value or 0.0) > 0.0))
         and _supported(selector, state, rule, thresholds)
         and (not rule.shared_sites or _shared(selector, context))
     }
@@ -143,7 +143,9 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
 
 def _pays(option: Option, state: FitState, context: JobContext, thresholds: Thresholds) -> bool:
     """Return whether the expected fall of GoF is worth the parameters by the gate's own price."""
+    if option.rule.always:
+        return True
     if option.drop < thresholds.relative_drop:
         return False
     fall = state.quality.gof * (1.0 - math.sqrt(1.0 - min(option.drop, 0.999)))
-    return option.rule.always or fall >= thresholds.promised_price * context.parameter_price * option.n_parameters
+    return fall >= thresholds.promised_price * context.parameter_price * option.n_parameters

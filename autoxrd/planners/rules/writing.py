@@ -17,7 +17,7 @@ def write_action(option: Option, state: FitState, state_id: str, thresholds: Thr
     best = max(range(len(option.gains)), key=lambda i: (option.gains[i], option.selectors[i]))
     gain = f"release_gain.{option.selectors[best]}"
     value = option.gains[best]
-    evidence = [_claim(gain, value, thresholds.relative_drop / 4, state_id)]
+    evidence = [_claim(gain, value, min(thresholds.relative_drop / 4, 0.5 * value), state_id)]
     predictions = [
         Prediction(metric=gain, direction="decrease", minimum_effect=thresholds.fraction_promised * value),
         Prediction(
@@ -96,11 +96,12 @@ def _settings(option: Option, state: FitState) -> dict[str, int | float | str | 
 
 
 def _rationale(option: Option, state: FitState, gain: str, value: float, seen: list[str]) -> str:
+    names = ", ".join(option.selectors[:6]) + (" and others" if len(option.selectors) > 6 else "")
+    count = f"{option.n_parameters} parameter" + ("" if option.n_parameters == 1 else "s")
+    alone = f"{gain.removeprefix('release_gain.')} alone {100 * value:.2g} %"
     parts = [
         f"{option.rule.why[0].upper()}{option.rule.why[1:]}.",
-        f"Releasing {', '.join(option.selectors[:6])}{' and others' if len(option.selectors) > 6 else ''}"
-        f" ({option.n_parameters} parameters) promises to lower chi^2 by {100 * option.drop:.2g} %"
-        f" ({gain.removeprefix('release_gain.')} alone {100 * value:.2g} %).",
+        f"Releasing {names} ({count}) promises to lower chi^2 by {100 * option.drop:.2g} % ({alone}).",
     ]
     for name in seen[:2]:
         feature = state.features[name]

@@ -1,0 +1,67 @@
+"""Killing a job at any moment loses at most the running step; resume ends in the same final state."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from autoxrd.agent.controller import rejudge
+from autoxrd.store.verify import verify
+from tests.agent.conftest import COMMAND, Run
+
+
+def _start(inputs: tuple[Path, Path], out: Path) -> subprocess.Popen[bytes]:
+    words = ["refine", str(inputs[0]), "-s", str(inputs[1]), "--anode", "Cu", "--out", str(out), "--json"]
+    return subprocess.Popen([*COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _wait_for_job(out: Path, child: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while not (out / "graph.sqlite").exists() and child.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kill_at_a_random_moment(
+    seed: int, finished: tuple[Path, str], inputs: tuple[Path, Path], autoxrd: Run, tmp_path: Path
+) -> None:
+    expected = json.loads(finished[1])
+    out = tmp_path / "out"
+    child = _start(inputs, out)
+    _wait_for_job(out, child)
+    time.sleep(random.Random(seed).uniform(0.0, 9.0))
+    helpers = psutil.Process(child.pid).children(recursive=True) if child.poll() is None else []
+    child.send_signal(signal.SIGKILL)
+    child.wait(timeout=30)
+    _, alive = psutil.wait_procs(helpers, timeout=5)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE], "an engine outlived its job"
+    done = autoxrd("resume", out, "--json")
+    got = json.loads(done.stdout)
+    assert got["final_state"] == expected["final_state"]
+    assert got["graph_root"] == expected["graph_root"]
+    assert verify(out, judge=rejudge).ok
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_is_recorded(
+    number: signal.Signals, finished: tuple[Path, str], inputs: tuple[Path, Path], autoxrd: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    child = _start(inputs, out)
+    _wait_for_job(out, child)
+    time.sleep(3.0)
+    os.kill(child.pid, number)
+    assert child.wait(timeout=60) == 130
+    report = verify(out, judge=rejudge)
+    assert report.ok
+    assert not report.finished
+    got = json.loads(autoxrd("resume", out, "--json").stdout)
+    assert got["graph_root"] == json.loads(finished[1])["graph_root"]
