@@ -31,8 +31,7 @@ def apportion(frame: Frame) -> Apportioned:
     """Share observed and calculated net intensity among the reflections of a frame."""
     windows, value = frame.line_windows, frame.line_templates.value
     point = windows.point
-    ours = sum_by(point, value, frame.x.size)
-    share = value / np.maximum(np.maximum(frame.net_calc, ours), 1e-300)[point]
+    share = value / np.maximum(np.maximum(frame.net_calc, frame.totals.value), 1e-300)[point]
     reflection = frame.lines.reflection[windows.owner]
     count = int(frame.reflections.position.size)
     step = frame.step[point]

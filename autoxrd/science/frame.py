@@ -72,6 +72,7 @@ class Totals:
     """Derivatives of the whole calculated pattern, each of shape (n,), for one change common to all lines.
 
     Args:
+        value: the lines themselves, as pseudo-Voigts.
         shift: of the position.
         width: of ln(FWHM).
         skew: of the skewness.
@@ -79,6 +80,7 @@ class Totals:
         tail_high: the same on the high side.
     """
 
+    value: FloatArray
     shift: FloatArray
     width: FloatArray
     skew: FloatArray
@@ -226,6 +228,7 @@ def _evaluate(x: FloatArray, lines: Lines, reach: float) -> tuple[Windows, Templ
 
     low = np.where(x[windows.point] < lines.position[windows.owner], shapes.mixing, 0.0)
     totals = Totals(
+        value=total(shapes.value),
         shift=total(shapes.shift),
         width=total(shapes.width),
         skew=total(shapes.skew),

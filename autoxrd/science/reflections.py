@@ -44,6 +44,7 @@ class PeakMeasures:
         width: relative width error, observed / calculated - 1.
         skew: skewness that the calculated profile lacks; negative is a tail towards low angle.
         purity: own share of the calculated intensity under the peak.
+        pure: the peak is its own master and its intensity is determined.
         seen: intensity stands out and the peak is its own master: ratio and its esd can be used.
         shaped: seen, and the first-order projection holds: offset, width and skew can be used.
     """
@@ -131,14 +132,16 @@ def _columns(frame: Frame) -> tuple[FloatArray, FloatArray]:
     shapes = frame.line_templates
     value = _own(frame, shapes.value, chosen, at, size)
     shift = _own(frame, shapes.shift, chosen, at, size)
-    net = np.maximum(frame.net_calc[windows.point], value)
+    # neighbours as the same kind of curve as the peak itself: the engine's curve less ours would be the difference of
+    # two shapes of the same line, and make its intensity free
+    net = np.maximum(frame.net_calc[windows.point], frame.totals.value[windows.point])
     columns = np.stack(
         (
             value,
             shift,
             _own(frame, shapes.width, chosen, at, size),
             _own(frame, shapes.skew, chosen, at, size),
-            net - value,
+            frame.totals.value[windows.point] - value,
             frame.totals.shift[windows.point] - shift,
             np.ones(size),
         )
@@ -186,7 +189,8 @@ def _assemble(frame: Frame, fit: LocalFit | None, at: IntArray, purity: FloatArr
     ratio = 1.0 + values[0]
     safe = np.where(ratio > 1e-6, ratio, 1.0)
     offset, width, skew = values[1] / safe, values[2] / safe, values[3] / safe
-    pure = (purity >= settings.min_purity) & (spare >= settings.min_free_points) & np.isfinite(esds[0])
+    pure = (purity >= settings.min_purity) & (spare >= settings.min_free_points)
+    pure &= esds[0] < settings.max_ratio_esd * np.maximum(np.abs(ratio), 1.0)
     seen = pure & (ratio > settings.min_snr * esds[0])
     shaped = seen & (np.abs(offset) <= settings.max_offset_fwhm * peaks.fwhm)
     base = _peak_mean(frame, frame.moved_by)

@@ -50,6 +50,8 @@ class ReflectionSettings:
     """Reflections lower than this share of the highest are part of no measured peak."""
     min_purity: float = 0.6
     """Smallest share of the calculated intensity under a peak that is its own."""
+    max_ratio_esd: float = 0.5
+    """Largest esd of an intensity ratio, in units of the ratio or of 1, for it to mean anything."""
     min_snr: float = 6.0
     """Smallest area over its esd (misfit included) for a peak to be used."""
     max_offset_fwhm: float = 0.6
