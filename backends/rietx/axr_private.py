@@ -7,6 +7,7 @@ rietx 1.10.0 declares its whole interface unfrozen; what is below has, besides, 
 * a stage without its report, for the way towards the minimum (public: ``run_stage``, twice as long),
 * carrying Le Bail intensities into a fresh object (public: only through a history tree),
 * remembering site orbits (public: none; each parameter table works every orbit out anew, in Python),
+* the number of nodes of the axial-divergence integral (public: none; a constant made for laboratories),
 * the profile of single reflections (public: only their sum),
 * the Jacobian that ``Refinement.suggest`` builds (public: only its ranking of single parameters).
 
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 import rietx as rx
 from rietx.crystallography import structure_factor, symmetry, wyckoff
+from rietx.model import forward
 from rietx.model.forward import compile_model
 from rietx.optimize.least_squares import _jacobian_for, _make_residual
 from rietx.params.vector import ParameterTable
@@ -56,6 +58,18 @@ rietx's own 0.001 costs four times the time and moves no parameter by more than 
 
 COARSE_AREA = 0.02
 """The same where only a direction is wanted: rietx's setting for the stages before the last."""
+
+
+AXIAL_FLOOR = forward.AXIAL_SIZING_FLOOR
+"""rietx sizes the axial integral as if S/L and H/L were at least this (0.02, a laboratory's)."""
+AXIAL_HEADROOM = 2.0
+"""Growth of the apertures within one pass that the integral is still exact for."""
+
+
+def _size_axial_integral(instrument: Any) -> None:
+    """Size the integral for the apertures at hand: for a synchrotron (0.001) the constant costs six times the time."""
+    largest = max(instrument.geometry.axial_sl.value, instrument.geometry.axial_hl.value)
+    forward.AXIAL_SIZING_FLOOR = min(AXIAL_FLOOR, AXIAL_HEADROOM * largest) if largest > 0 else AXIAL_FLOOR
 
 
 class BoundedRefinement(rx.Refinement):
@@ -103,6 +117,7 @@ def restored(
     structure: Any, instrument: Any, *, mode: str, limits: tuple[float, float] | None, reflections: list[dict[str, Any]]
 ) -> BoundedRefinement:
     """Return a fresh refinement object in the given state, with nothing free."""
+    _size_axial_integral(instrument)
     ref = BoundedRefinement(structure, instrument, history=False)
     ref._restore_state(
         RefinementState(
