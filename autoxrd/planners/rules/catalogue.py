@@ -270,11 +270,11 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "width_rest",
-        "rest",
+        "profile",
         ActionKind.PROFILE,
         Stage.STRUCTURE,
         ("profile.W", "profile.U", "profile.V"),
-        "line widths still differ after all that belongs to the specimen",
+        "line widths still differ from the calibrated ones after all that belongs to the specimen",
         _TOBY,
         features=("width.low", "width.trend"),
     ),

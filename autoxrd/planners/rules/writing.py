@@ -82,17 +82,14 @@ def _bounds(option: Option, state: FitState) -> tuple[Bound, ...]:
 
 
 def _settings(option: Option, state: FitState) -> dict[str, int | float | str | tuple[float, ...]]:
-    """A texture needs its axis; the measured best one is named in the feature's reason."""
+    """Give a texture its axis: the one along which the release gains the most."""
     if option.rule.kind is not ActionKind.PREFERRED_ORIENTATION:
         return {}
-    phase = option.selectors[0].split(".")[1]
-    feature = state.features.get(f"intensity.texture.{phase}")
-    axis = feature.reason.split(";")[0].strip() if feature is not None and feature.reason else ""
-    try:
-        numbers = tuple(float(part) for part in axis.split(","))
-    except ValueError:
-        numbers = ()
-    return {"phase": phase, "axis": numbers if len(numbers) == 3 else (0.0, 0.0, 1.0)}
+    stem = f"release_gain.{option.selectors[0]}@"
+    axes = {n.removeprefix(stem): f.value or 0.0 for n, f in state.features.items() if n.startswith(stem)}
+    best = max(sorted(axes), key=lambda axis: axes[axis]) if axes else "0,0,1"
+    numbers = tuple(float(part) for part in best.split(","))
+    return {"phase": option.selectors[0].split(".")[1], "axis": numbers}
 
 
 def _rationale(option: Option, state: FitState, gain: str, value: float, seen: list[str]) -> str:

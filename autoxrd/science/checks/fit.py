@@ -41,7 +41,15 @@ def _bound(parameter: ParameterValue, limits: Limits) -> list[Violation]:
         if edge is None or not finite(edge):
             continue
         esd = (parameter.esd or 0.0) if finite(parameter.esd) else 0.0
-        if abs(parameter.value - edge) <= max(limits.bound_relative * abs(edge), limits.bound_esds * esd):
+        # an esd as wide as the box is a fault of its own, not nearness to an edge
+        near = min(limits.bound_esds * esd, limits.bound_esds * _width(parameter))
+        if abs(parameter.value - edge) <= max(limits.bound_relative * abs(edge), near):
             text = f"{parameter.name} = {parameter.value:.6g} lies at its {label} bound {edge:.6g}."
             return [violation("at_bound", parameter.name, text, value=parameter.value, limit=edge)]
     return []
+
+
+def _width(parameter: ParameterValue) -> float:
+    if finite(parameter.lower) and finite(parameter.upper):
+        return (parameter.upper or 0.0) - (parameter.lower or 0.0)
+    return float("inf")
