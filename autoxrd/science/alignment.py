@@ -114,7 +114,7 @@ def align(result: FitArrays, context: MeasureContext, frame: Frame, gof: float) 
     if not frame.angular or frame.lines.position.size == 0:
         return current
     settings = context.settings.positions
-    if gof > settings.coarse_gof:
+    if gof > settings.coarse_gof and _in_place(current) < settings.in_place_share:
         current = _lost_phases(result, context, frame, _coarse(result, context, frame, current))
     for _ in range(settings.rebase_cycles):
         better = _better(result, context, frame, current)
@@ -122,6 +122,13 @@ def align(result: FitArrays, context: MeasureContext, frame: Frame, gof: float) 
             break
         current = better
     return current
+
+
+def _in_place(current: Alignment) -> float:
+    """Return the share of the calculated intensity of unmixed peaks that is found within reach of a derivative."""
+    area, measures = current.frame.peaks.area, current.measures
+    total = float(area[measures.purity > 0.5].sum())
+    return float(area[measures.shaped].sum()) / total if total > 0 else 0.0
 
 
 def shift_of(fit: LawFit, context: MeasureContext, n_phases: int) -> Shift:

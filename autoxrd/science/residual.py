@@ -11,6 +11,7 @@ from autoxrd.domain.pattern import FloatArray
 from autoxrd.science.arrays import piece_medians, sum_by
 from autoxrd.science.frame import Frame
 from autoxrd.science.settings import UnexplainedSettings
+from autoxrd.science.shapes import windows_between
 
 __all__ = ["Bumps", "covered_share", "find_bumps", "local_fwhm", "slow_part"]
 
@@ -146,22 +147,22 @@ def _separated(
     frame: Frame, found: NDArray[np.int64], score: FloatArray, apart: FloatArray, limit: int
 ) -> NDArray[np.int64]:
     """Keep the strongest of those closer than ``apart``, at most as many as are worth a fit."""
+    order = found[np.argsort(-score[found], kind="stable")]
+    low = np.searchsorted(frame.x, frame.x[order] - apart[order])
+    high = np.searchsorted(frame.x, frame.x[order] + apart[order])
     kept: list[int] = []
     taken = np.zeros(frame.x.size, dtype=bool)
-    for index in found[np.argsort(-score[found], kind="stable")]:
+    for index, begin, end in zip(order.tolist(), low.tolist(), high.tolist(), strict=True):
         if not taken[index]:
-            kept.append(int(index))
-            low, high = np.searchsorted(frame.x, (frame.x[index] - apart[index], frame.x[index] + apart[index]))
-            taken[low:high] = True
+            kept.append(index)
+            taken[begin:end] = True
     return np.sort(np.asarray(kept[:limit], dtype=np.int64))
 
 
 def _refined(frame: Frame, residual: FloatArray, found: NDArray[np.int64], half: FloatArray) -> FloatArray:
     """Return centroids of the positive residual around the maxima."""
-    positions = np.empty(found.size)
-    for row, index in enumerate(found):
-        low, high = np.searchsorted(frame.x, (frame.x[index] - half[index], frame.x[index] + half[index]))
-        mass = np.maximum(residual[low:high], 0.0)
-        total = float(mass.sum())
-        positions[row] = float(np.dot(mass, frame.x[low:high]) / total) if total > 0 else frame.x[index]
-    return positions
+    windows = windows_between(frame.x, frame.x[found] - half[found], frame.x[found] + half[found])
+    mass = np.maximum(residual[windows.point], 0.0)
+    total = sum_by(windows.owner, mass, found.size)
+    moment = sum_by(windows.owner, mass * frame.x[windows.point], found.size)
+    return np.asarray(np.where(total > 0, moment / np.where(total > 0, total, 1.0), frame.x[found]))

@@ -78,7 +78,7 @@ class PositionSettings:
     """The same for each further term of an anisotropic cell: 3 sigma of chi2 on n degrees rises by that per degree."""
     rival_margin: float = 9.0
     """Another set of causes whose priced chi2 is within this cannot be told apart from the best."""
-    cancelling: float = 6.0
+    cancelling: float = 3.0
     """Causes of which one contributes more than this many times what all together do cancel one another: a residual
     shape that three smooth laws happen to mimic, not a set of errors."""
     unlikely_price: float = 16.0
@@ -99,6 +99,8 @@ class PositionSettings:
     """Half range of the coarse search for a zero or displacement amplitude."""
     coarse_cell_relative: float = 0.03
     """Half range of the coarse search for an isotropic cell error."""
+    in_place_share: float = 0.8
+    """No coarse search is made when at least this share of the calculated intensity is found near its place."""
     lost_share: float = 0.5
     """A phase of which less than this share of the calculated intensity is found in place has its cell searched."""
     coarse_gof: float = 1.1

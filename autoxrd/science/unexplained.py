@@ -70,23 +70,22 @@ def find_unexplained(frame: Frame, context: MeasureContext) -> Unexplained:
         bumps = _merge_second_line(bumps, shape, settings)
         if bumps.position.size == 0:
             break
+        known = found.bumps.position.size
         found = _judged(frame, frame.residual - slow, found.bumps.joined(bumps), shape, settings)
+        if found.bumps.position.size <= known:
+            break
     return _report(frame, found, settings)
 
 
 def _paired(frame: Frame, bumps: Bumps, score: FloatArray, settings: UnexplainedSettings) -> NDArray[np.bool_]:
     """Tell which bumps mirror a dip of comparable significance at a calculated line nearby."""
-    position, lines = bumps.position, frame.lines
-    paired = np.zeros(position.size, dtype=bool)
-    reach = settings.pair_reach_fwhm * bumps.fwhm
-    low = np.searchsorted(lines.position, position - reach)
-    high = np.searchsorted(lines.position, position + reach)
-    for index in range(position.size):
-        mirror = 2.0 * lines.position[low[index] : high[index]] - position[index]
-        inside = mirror[(mirror > frame.x[0]) & (mirror < frame.x[-1])]
-        dips = score[np.searchsorted(frame.x, inside)]
-        paired[index] = bool(np.any(dips < -settings.pair_share * bumps.significance[index]))
-    return paired
+    position, reach = bumps.position, settings.pair_reach_fwhm * bumps.fwhm
+    near = windows_between(frame.lines.position, position - reach, position + reach)
+    mirror = 2.0 * frame.lines.position[near.point] - position[near.owner]
+    inside = (mirror > frame.x[0]) & (mirror < frame.x[-1])
+    owner = near.owner[inside]
+    dips = score[np.searchsorted(frame.x, mirror[inside])] < -settings.pair_share * bumps.significance[owner]
+    return np.asarray(np.bincount(owner[dips], minlength=position.size) > 0)
 
 
 def _merge_second_line(bumps: Bumps, shape: PeakShape, settings: UnexplainedSettings) -> Bumps:
