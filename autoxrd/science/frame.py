@@ -299,11 +299,7 @@ def moved_frame(
     net_calc = net_calc + _difference(frame, old, new)
     order = np.argsort(new.position, kind="stable")
     lines = Lines(*(getattr(new, f.name)[order] for f in fields(Lines)))
-    # the last write wins: walk the lines backwards so that the first line of a reflection decides
-    shift = np.zeros(frame.reflections.position.size)
-    shift[old.reflection[::-1]] = (smooth + extra)[::-1]
-    widening = np.ones_like(shift)
-    widening[old.reflection[::-1]] = factor[::-1]
+    shift, widening = _by_reflection(frame, smooth + extra, 0.0), _by_reflection(frame, factor, 1.0)
     table = frame.reflections
     reflections = replace(table, position=table.position + shift, fwhm=table.fwhm * widening)
     windows, shapes, totals = _evaluate(frame.x, lines, frame.settings.line_fwhm)
@@ -321,6 +317,13 @@ def moved_frame(
         moved_by=shift,
         widened_by=widening,
     )
+
+
+def _by_reflection(frame: Frame, values: FloatArray, default: float) -> FloatArray:
+    """Return the value of each reflection's first line; the last write wins, so lines are walked backwards."""
+    out = np.full(frame.reflections.position.size, default)
+    out[frame.lines.reflection[::-1]] = values[::-1]
+    return out
 
 
 def _difference(frame: Frame, old: Lines, new: Lines) -> FloatArray:

@@ -172,29 +172,29 @@ def measure_peaks(frame: Frame) -> PeakMeasures:
     return _assemble(frame, fit, nonempty, purity)
 
 
-def _assemble(frame: Frame, fit: LocalFit | None, at: IntArray, purity: FloatArray) -> PeakMeasures:
-    peaks, settings = frame.peaks, frame.settings
-    count = purity.size
-    values = np.zeros((4, count))
-    esds = np.full((4, count), np.inf)
-    chi2 = np.ones(count)
-    spare = np.zeros(count, dtype=np.int64)
+def _spread(fit: LocalFit | None, at: IntArray, count: int) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+    """Return coefficients (4, p), esds (4, p), reduced chi2 and spare points (p,) with unfitted peaks filled in."""
+    values, esds = np.zeros((4, count)), np.full((4, count), np.inf)
+    chi2, spare = np.ones(count), np.zeros(count, dtype=np.int64)
     if fit is not None:
         chi2[at] = fit.chi2_reduced
         spare[at] = fit.points - fit.coefficient.shape[1]
-        inflate = np.sqrt(np.maximum(fit.chi2_reduced, 1.0))
         values[:, at] = fit.coefficient[:, :4].T
-        diagonal = np.einsum("pii->pi", fit.covariance)[:, :4].T
-        esds[:, at] = np.sqrt(np.maximum(diagonal, 0.0)) * inflate
+        variance = np.einsum("pii->pi", fit.covariance)[:, :4].T
+        esds[:, at] = np.sqrt(np.maximum(variance, 0.0) * np.maximum(fit.chi2_reduced, 1.0))
+    return values, esds, chi2, spare
+
+
+def _assemble(frame: Frame, fit: LocalFit | None, at: IntArray, purity: FloatArray) -> PeakMeasures:
+    peaks, settings = frame.peaks, frame.settings
+    values, esds, chi2, spare = _spread(fit, at, purity.size)
     ratio = 1.0 + values[0]
     safe = np.where(ratio > 1e-6, ratio, 1.0)
-    offset, width, skew = values[1] / safe, values[2] / safe, values[3] / safe
+    offset, width, skew = values[1:] / safe
     pure = (purity >= settings.min_purity) & (spare >= settings.min_free_points)
     pure &= esds[0] < settings.max_ratio_esd * np.maximum(np.abs(ratio), 1.0)
     seen = pure & (ratio > settings.min_snr * esds[0])
-    shaped = seen & (np.abs(offset) <= settings.max_offset_fwhm * peaks.fwhm)
-    base = _peak_mean(frame, frame.moved_by)
-    widening = _peak_mean(frame, frame.widened_by)
+    base, widening = _peak_mean(frame, frame.moved_by), _peak_mean(frame, frame.widened_by)
     return PeakMeasures(
         position=peaks.position - base,
         fwhm=peaks.fwhm / widening,
@@ -214,7 +214,7 @@ def _assemble(frame: Frame, fit: LocalFit | None, at: IntArray, purity: FloatArr
         purity=purity,
         pure=pure,
         seen=seen,
-        shaped=shaped,
+        shaped=seen & (np.abs(offset) <= settings.max_offset_fwhm * peaks.fwhm),
     )
 
 

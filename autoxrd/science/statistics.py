@@ -46,22 +46,31 @@ def _ratio(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator > 0 else 0.0 if numerator == 0 else float("inf")
 
 
-def structured_fraction(z: FloatArray, *, threshold: float = 5.0, run: int = 2) -> float:
-    """Return the share of points in contiguous same-sign runs with |z| >= threshold.
+def structured_fraction(z: FloatArray, settings: StatisticsSettings | None = None) -> float:
+    """Return the share of points in contiguous same-sign runs with |z| at or above the threshold.
 
     Args:
         z: normalised residual, shape (n,), finite.
-        threshold: in units of z.
-        run: shortest run that counts, points.
+        settings: threshold and shortest run that counts.
     """
+    chosen = settings or StatisticsSettings()
     if z.size == 0:
         return 0.0
-    state = np.where(np.abs(z) >= threshold, np.sign(z), 0.0)
+    state = np.where(np.abs(z) >= chosen.structured_z, np.sign(z), 0.0)
     edges = np.flatnonzero(np.diff(state)) + 1
     starts = np.concatenate(([0], edges))
     lengths = np.diff(np.concatenate((starts, [z.size])))
-    counted = (state[starts] != 0) & (lengths >= run)
+    counted = (state[starts] != 0) & (lengths >= chosen.structured_run)
     return float(lengths[counted].sum() / z.size)
+
+
+def _robust_z(off: FloatArray, settings: StatisticsSettings) -> FloatArray:
+    """Scale by the median absolute deviation."""
+    scale = settings.mad_to_sigma * float(np.median(np.abs(off)))
+    if scale > 0:
+        return off / scale
+    # more than half the points fit exactly: any other one stands out without limit
+    return np.asarray(np.sign(off) * 2.0 * settings.structured_z)
 
 
 def _lag1(centred: FloatArray) -> float:
@@ -113,10 +122,6 @@ def fit_statistics(
     centred = e - e.mean()
     low, high = _bias(x, y, e)
     off = e - np.median(e)
-    scale = chosen.mad_to_sigma * float(np.median(np.abs(off)))
-    # more than half the points fit exactly: any other one stands out without limit
-    robust = off / scale if scale > 0 else np.sign(off) * 2.0 * chosen.structured_z
-    fraction = {"threshold": chosen.structured_z, "run": chosen.structured_run}
     return FitStatistics(
         rp=absolute,
         rwp=rwp,
@@ -129,8 +134,8 @@ def fit_statistics(
         durbin_watson=_ratio(float(np.square(np.diff(e)).sum()), float(np.dot(e, e))),
         bias_low=low,
         bias_high=high,
-        structured_fraction=structured_fraction(robust, **fraction),  # type: ignore[arg-type]
-        structured_fraction_counting=structured_fraction(off / sigma, **fraction),  # type: ignore[arg-type]
+        structured_fraction=structured_fraction(_robust_z(off, chosen), chosen),
+        structured_fraction_counting=structured_fraction(off / sigma, chosen),
         n_points=int(y.size),
         n_parameters=n_parameters,
     )
