@@ -239,6 +239,9 @@ class Limits:
     """Two atoms whose occupancies sum to no more exclude one another: disorder, not contact."""
     coincident_occupancy: float = 1.5
     """Two atoms on one site are also a distance violation when their occupancies sum to more than this."""
+    imaginary_share: float = 0.3
+    """Soft up to here: an imaginary Gaussian width, as share of the Lorentzian width at the same place, that changes
+    the total width by less than a twentieth (Thompson, Cox & Hastings 1987, doi:10.1107/S0021889887087090)."""
     width_floor_steps: float = 1.0
     """Hard: a FWHM below one step is no peak."""
     width_warn_steps: float = 2.0

@@ -77,10 +77,11 @@ def _cosines(hkl: IntArray, structure: CrystalStructure, axes: FloatArray) -> Fl
 
 
 def _march(cosine2: FloatArray, r: FloatArray) -> FloatArray:
-    """Return the March-Dollase factor averaged over equivalents, shape (axes, strengths, m), from (axes, ops, m)."""
-    strength = r[None, :, None, None]
-    inner = np.square(strength) * cosine2[:, None] + (1.0 - cosine2[:, None]) / strength
-    return np.asarray(np.mean(1.0 / (inner * np.sqrt(inner)), axis=2))
+    """Return the March-Dollase factor averaged over equivalents, shape (strengths, m), from cos^2 (ops, m)."""
+    strength = r[:, None, None]
+    inner = np.square(strength) * cosine2 + (1.0 - cosine2) / strength
+    inner *= np.sqrt(inner)
+    return np.asarray(np.mean(1.0 / inner, axis=1))
 
 
 def texture_feature(
@@ -164,7 +165,8 @@ def _log_factors(
     spread = np.zeros((n, member.size))
     spread[owner, np.arange(member.size)] = area / sum_by(owner, area, n)[owner]
     cosine2 = _cosines(table.hkl[member], structure, np.array(axes, dtype=float))
-    return np.asarray(np.log(_march(cosine2, _STRENGTHS) @ spread.T))
+    # one axis at a time: all at once would be the largest array of the whole measurement
+    return np.array([np.log(_march(one, _STRENGTHS) @ spread.T) for one in cosine2])
 
 
 class _Projector:

@@ -19,15 +19,15 @@ def check_profile(result: FitArrays, parameters: Parameters, context: MeasureCon
     """Return ``width_imaginary``, ``width_floor``, ``size_strain_range`` and ``texture_range``."""
     found = _floor(result, context.limits)
     if context.axis is AxisKind.TWO_THETA:
-        found += _imaginary(result, parameters)
+        found += _imaginary(result, parameters, context.limits)
     for phase in result.phases:
         found += _size_strain(phase.name, parameters, context)
         found += _texture(phase.name, parameters, context.limits)
     return found
 
 
-def _imaginary(result: FitArrays, parameters: Parameters) -> list[Violation]:
-    """Evaluate H_G^2 and H_L of the instrument and of each phase on a grid over the range."""
+def _imaginary(result: FitArrays, parameters: Parameters, limits: Limits) -> list[Violation]:
+    """Evaluate H_G^2 and H_L of each phase, instrument included, on a grid over the range."""
     theta = np.deg2rad(np.linspace(max(float(result.x[0]), 0.1), min(float(result.x[-1]), 179.0), _GRID)) / 2.0
     tangent, secant = np.tan(theta), 1.0 / np.cos(theta)
     u, v, w = (parameters.value(f"profile.{name}") for name in "UVW")
@@ -36,22 +36,34 @@ def _imaginary(result: FitArrays, parameters: Parameters) -> list[Violation]:
     gauss = u * tangent**2 + v * tangent + w
     lorentz = parameters.value("profile.X") * secant + parameters.value("profile.Y") * tangent
     found: list[Violation] = []
-    names = [phase.name for phase in result.phases]
-    for subject, own in (("profile", None), *((f"phase.{name}.profile", name) for name in names)):
-        squared, linear = gauss, lorentz
-        if own is not None:
-            size, strain = (parameters.value(f"phase.{own}.{part}_gauss") for part in ("size", "strain"))
-            squared = gauss + np.square(size * secant) + np.square(strain * tangent)
-            linear = lorentz + parameters.value(f"phase.{own}.size") * secant
-            linear = linear + parameters.value(f"phase.{own}.strain") * tangent
+    for phase in result.phases:
+        size, strain = (parameters.value(f"phase.{phase.name}.{part}_gauss") for part in ("size", "strain"))
+        squared = gauss + np.square(size * secant) + np.square(strain * tangent)
+        linear = lorentz + parameters.value(f"phase.{phase.name}.size") * secant
+        linear = linear + parameters.value(f"phase.{phase.name}.strain") * tangent
         trouble = _first_trouble(squared, linear)
-        if trouble is not None and not (own is not None and found):
-            what, index = trouble
-            at = float(np.rad2deg(2.0 * theta[index]))
-            value = float(squared[index] if what == "H_G^2" else linear[index])
-            text = f"{what} of the {subject} is {value:.3g} at {at:.1f} degrees 2theta."
-            found.append(violation("width_imaginary", subject, text, value=value, limit=0.0))
+        if trouble is not None:
+            found.append(_impossible(phase.name, trouble, squared, linear, theta, limits))
     return found
+
+
+def _impossible(
+    name: str,
+    trouble: tuple[str, int],
+    squared: np.ndarray,
+    linear: np.ndarray,
+    theta: np.ndarray,
+    limits: Limits,
+) -> Violation:
+    """A Gaussian part that is nothing beside the Lorentzian one may come out below nothing: that is told, not fatal."""
+    what, index = trouble
+    subject = f"phase.{name}.profile"
+    at = float(np.rad2deg(2.0 * theta[index]))
+    value = float(squared[index] if what == "H_G^2" else linear[index])
+    small = what == "H_G^2" and bool(np.all(-squared <= np.square(limits.imaginary_share * np.maximum(linear, 0.0))))
+    severity: Severity = "soft" if small and float(linear.min()) > 0.0 else "hard"
+    text = f"{what} of {subject} is {value:.3g} at {at:.1f} degrees 2theta."
+    return violation("width_imaginary", subject, text, value=value, limit=0.0, severity=severity)
 
 
 def _first_trouble(squared: np.ndarray, linear: np.ndarray) -> tuple[str, int] | None:
