@@ -17,12 +17,12 @@ from dataclasses import replace
 import numpy as np
 
 from autoxrd.science.observe import measure
-from tests.science.simulate import CORUNDUM, FLUORITE, ORTHO, ZINCITE, Model, base, context, reflections, simulate
+from tests.science.simulate import CORUNDUM, CU, ORTHO, ZINCITE, Model, base, context, reflections, simulate
 
-LABORATORY = base(replace(CORUNDUM), FLUORITE, ZINCITE, ORTHO, lower=15.0, upper=135.0, step=0.02)
+LABORATORY = base(CORUNDUM, ZINCITE, ORTHO, lower=15.0, upper=135.0, step=0.02, lines=CU[:2])
 SYNCHROTRON = base(
-    replace(ORTHO, cell=(8.478, 9.397, 6.958, 90, 90, 90)),
-    replace(CORUNDUM),
+    replace(ORTHO, cell=(8.478, 15.2, 6.958, 90, 90, 90)),
+    CORUNDUM,
     lower=15.0,
     upper=135.0,
     step=0.002,

@@ -30,8 +30,8 @@ def piece_medians(values: FloatArray, count: int) -> FloatArray:
 
 def small_inverse(normal: FloatArray) -> FloatArray:
     """Return the inverse of a symmetric positive matrix, scaled to unit diagonal first; a ridge keeps it finite."""
-    scale = np.sqrt(np.maximum(np.diag(normal), 0.0))
+    scale = np.sqrt(np.maximum(normal.diagonal(), 0.0))
     scale = np.where(scale > 0, scale, 1.0)
     scaled = normal / (scale[:, None] * scale)
-    scaled[np.diag_indices_from(scaled)] += 1e-12
+    scaled.flat[:: scaled.shape[0] + 1] += 1e-12
     return np.asarray(np.linalg.inv(scaled) / (scale[:, None] * scale))

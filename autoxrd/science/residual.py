@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.arrays import piece_medians, sum_by
+from autoxrd.science.arrays import median, piece_medians, sum_by
 from autoxrd.science.frame import Frame
 from autoxrd.science.settings import UnexplainedSettings
 from autoxrd.science.shapes import windows_between
@@ -61,8 +61,8 @@ def local_fwhm(frame: Frame) -> FloatArray:
     if position.size == 0:
         return np.full_like(frame.x, _FALLBACK_STEPS * float(np.median(frame.step)))
     parts = np.array_split(np.arange(position.size), min(_BINS, position.size))
-    centres = np.array([np.median(position[part]) for part in parts])
-    return np.asarray(np.interp(frame.x, centres, [np.median(fwhm[part]) for part in parts]))
+    centres = [median(position[part]) for part in parts]
+    return np.asarray(np.interp(frame.x, centres, [median(fwhm[part]) for part in parts]))
 
 
 def slow_part(frame: Frame, residual: FloatArray, widths: FloatArray, settings: UnexplainedSettings) -> FloatArray:
