@@ -97,8 +97,9 @@ class Controller:
             self._job.pattern, self._job.instrument, self._job.structures, self._job.engine_settings
         )
         snapshot, result = self._session.execute(snapshot, EngineCommand(cycles=0))
+        engine_seconds = time.monotonic() - began
         state = self._state(snapshot, result, stage=Stage.QC, parent=None)
-        telemetry = {"seconds": time.monotonic() - began, "engine_seconds": result.seconds}
+        telemetry = {"seconds": time.monotonic() - began, "engine_seconds": engine_seconds}
         state_id = self._graph.add_root(state, telemetry)
         self._tell(Prepared(state_id, state))
         return state_id
