@@ -1,0 +1,219 @@
+"""The expert's rules on graphs made by hand: what it proposes, what it learns, when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoxrd.domain.action import Action, ActionKind
+from autoxrd.domain.decision import Decision
+from autoxrd.domain.instrument import EmissionLine, Geometry, Instrument, Radiation
+from autoxrd.domain.state import Complexity, Convergence, Feature, FitState, PhaseSummary, Quality, Violation
+from autoxrd.domain.structure import AtomSite, CrystalStructure, UnitCell
+from autoxrd.gates.policy import load_policy
+from autoxrd.gates.preflight import preflight
+from autoxrd.planners.protocol import AttemptView, Finish, GraphView, JobContext, Proposal
+from autoxrd.planners.rules import RulesPlanner
+
+CELL = UnitCell(4.0, 4.0, 4.0, 90.0, 90.0, 90.0)
+
+
+def _atom(label: str, element: str, x: float) -> AtomSite:
+    return AtomSite(label=label, species=element, element=element, x=x, y=0.0, z=0.0, occupancy=0.5)
+
+
+STRUCTURE = CrystalStructure(
+    name="P",
+    title="P",
+    space_group="P m -3 m",
+    space_group_number=221,
+    operations=("x,y,z",),
+    cell=CELL,
+    atoms=(_atom("La", "La", 0.0), _atom("Ba", "Ba", 0.0), _atom("Co", "Co", 0.5)),
+)
+INSTRUMENT = Instrument(
+    radiation=Radiation.XRAY, geometry=Geometry.DEBYE_SCHERRER, lines=(EmissionLine(0.8),), profile_calibrated=False
+)
+CONTEXT = JobContext(instrument=INSTRUMENT, structures=(STRUCTURE,))
+REJECTED = Decision(
+    accepted=False,
+    numerically_better=None,
+    mechanism_supported=None,
+    admissible=None,
+    reasons=("test",),
+    policy_name="t",
+    policy_hash="t",
+)
+ACCEPTED = REJECTED.model_copy(update={"accepted": True, "reasons": ()})
+
+
+def _state(gains: dict[str, float], *, released: tuple[str, ...] = (), rwp: float = 0.2, **more: object) -> FitState:
+    features = {
+        f"release_gain.{name}": Feature(value=value, significance=1000 * value, n_used=1)
+        for name, value in gains.items()
+    }
+    features |= dict(more.pop("features", {}))  # type: ignore[call-overload]
+    quality = Quality(
+        rp=rwp, rwp=rwp, rexp=0.05, gof=rwp / 0.05, chi2=1e4, rwp_no_background=rwp, n_points=1000, n_parameters=1,
+        abs_residual=0.1,
+    )  # fmt: skip
+    state = FitState(
+        stage="instrument",
+        engine="test",
+        engine_version="0",
+        snapshot="s",
+        arrays="a",
+        quality=quality,
+        features=features,
+        violations=(),
+        complexity=Complexity(n_free=1, n_points=1000),
+        convergence=Convergence(converged=True, cycles=1, max_shift_over_esd=0.5),
+        parameters=(),
+        phases=(PhaseSummary(name="P", space_group="P m -3 m", weight_fraction=None, cell={}, intensity_share=1.0),),
+        released=released,
+    )
+    return state.model_copy(update=more)
+
+
+def _view(*states: tuple[str, FitState], attempts: tuple[AttemptView, ...] = ()) -> GraphView:
+    return GraphView(root=states[0][0], states=dict(states), attempts=attempts)
+
+
+def _proposed(view: GraphView, context: JobContext = CONTEXT) -> Action:
+    proposal = RulesPlanner().propose(view, context)
+    assert isinstance(proposal, Proposal)
+    return proposal.action
+
+
+LINEAR = ("background", "phase.P.scale")
+
+
+def test_linear_parameters_come_first_however_small_their_gain() -> None:
+    action = _proposed(_view(("root", _state({"background": 1e-5, "phase.P.scale": 1e-9, "phase.P.cell": 0.5}))))
+    assert set(action.parameters) == set(LINEAR)
+    assert action.kind is ActionKind.BACKGROUND
+
+
+def _after_linear(state: FitState, *more: AttemptView, extra: tuple[tuple[str, FitState], ...] = ()) -> GraphView:
+    first = _proposed(_view(("root", _state({"background": 0.1, "phase.P.scale": 0.1}))))
+    step = AttemptView(1, "root", first, ACCEPTED, "s1")
+    return _view(("root", _state({})), ("s1", state), *extra, attempts=(step, *more))
+
+
+def test_the_cause_that_explains_the_offsets_goes_before_the_larger_linear_gain() -> None:
+    alone = {
+        "position.alone.cell": Feature(value=1e-3, significance=90.0),
+        "position.alone.zero": Feature(value=0.01, significance=40.0),
+    }
+    state = _state({"instrument.zero": 0.6, "phase.P.cell": 0.5}, released=LINEAR, features=alone)
+    assert _proposed(_after_linear(state)).kind is ActionKind.LATTICE
+
+
+def test_insignificant_gains_end_in_a_joint_cycle_and_then_in_the_end() -> None:
+    state = _state({"phase.P.cell": 1e-5, "profile.W": 2e-4}, released=LINEAR)
+    view = _after_linear(state)
+    action = _proposed(view)
+    assert action.kind is ActionKind.JOINT
+    assert set(action.parameters) == set(LINEAR)
+    joined = AttemptView(2, "s1", action, ACCEPTED, "s2")
+    end = RulesPlanner().propose(_after_linear(state, joined, extra=(("s2", state),)), CONTEXT)
+    assert isinstance(end, Finish)
+    assert end.state == "s2"
+
+
+def test_a_refused_joint_cycle_ends_the_job_too() -> None:
+    state = _state({}, released=LINEAR)
+    joint = _proposed(_after_linear(state))
+    end = RulesPlanner().propose(_after_linear(state, AttemptView(2, "s1", joint, REJECTED, None)), CONTEXT)
+    assert isinstance(end, Finish)
+    assert end.state == "s1"
+
+
+def test_nothing_is_proposed_twice_from_one_state() -> None:
+    state = _state({"phase.P.cell": 0.3, "phase.P.size": 0.2}, released=LINEAR)
+    seen: list[frozenset[str]] = []
+    attempts: list[AttemptView] = []
+    for ordinal in range(2, 12):
+        proposal = RulesPlanner().propose(_after_linear(state, *attempts), CONTEXT)
+        if isinstance(proposal, Finish):
+            break
+        names = frozenset(proposal.action.parameters)
+        assert names not in seen
+        seen.append(names)
+        attempts.append(AttemptView(ordinal, "s1", proposal.action, REJECTED, None))
+    else:
+        pytest.fail("the planner never ended")
+    assert len(seen) == 3  # the cell, the size, the joint cycle
+
+
+def test_what_made_a_candidate_faulty_is_left_out_of_the_next_try() -> None:
+    gains = {f"phase.P.atom.{label}.uiso": 0.1 for label in ("La", "Ba", "Co")}
+    state = _state(gains, released=LINEAR)
+    action = _proposed(_after_linear(state))
+    assert len(action.parameters) == 3
+    fault = Violation(code="at_bound", subject="phase.P.atom.Co.uiso")
+    bad = state.model_copy(update={"violations": (fault,)})
+    view = _after_linear(state, AttemptView(2, "s1", action, REJECTED, "bad"), extra=(("bad", bad),))
+    assert set(_proposed(view).parameters) == {"phase.P.atom.La.uiso", "phase.P.atom.Ba.uiso"}
+
+
+def test_only_one_species_of_a_shared_site_and_no_full_site_gets_an_occupancy() -> None:
+    gains = {f"phase.P.atom.{label}.occupancy": 0.3 for label in ("La", "Ba", "Co")}
+    action = _proposed(_after_linear(_state(gains, released=LINEAR)))
+    assert action.kind is ActionKind.OCCUPANCY
+    assert action.parameters == ("phase.P.atom.La.occupancy",)
+
+
+def test_an_occupancy_excludes_the_displacement_parameter_of_its_atom() -> None:
+    state = _state({"phase.P.atom.La.uiso": 0.3}, released=(*LINEAR, "phase.P.atom.La.occupancy"))
+    assert _proposed(_after_linear(state)).kind is ActionKind.JOINT
+
+
+def test_a_minor_phase_keeps_its_atoms() -> None:
+    minor = PhaseSummary(name="P", space_group="P m -3 m", weight_fraction=None, cell={}, intensity_share=0.02)
+    state = _state({"phase.P.atom.Co.uiso": 0.3}, released=LINEAR, phases=(minor,))
+    assert _proposed(_after_linear(state)).kind is ActionKind.JOINT
+
+
+def test_every_proposal_passes_preflight() -> None:
+    gains = {
+        "phase.P.cell": 0.3, "profile.W": 0.2, "profile.U": 0.1, "profile.V": 0.1, "phase.P.size": 0.2,
+        "phase.P.strain": 0.1, "profile.SH/L": 0.1, "phase.P.atom.Co.uiso": 0.1,
+    }  # fmt: skip
+    known = ["background.0", "phase.P.scale", "phase.P.cell.a", "profile.W", "profile.U", "profile.V", "profile.S/L",
+             "profile.H/L", "phase.P.size", "phase.P.strain", "phase.P.atom.Co.uiso"]  # fmt: skip
+    state = _state(gains, released=LINEAR)
+    view = _after_linear(state)
+    seen = 0
+    while True:
+        proposal = RulesPlanner().propose(view, CONTEXT)
+        if isinstance(proposal, Finish):
+            break
+        checks = preflight(proposal.action, state, "s1", policy=load_policy("default"), known_parameters=known)
+        assert all(c.passed for c in checks), [(c.rule, c.text) for c in checks if not c.passed]
+        step = AttemptView(len(view.attempts) + 1, "s1", proposal.action, REJECTED, None)
+        view = replace(view, attempts=[*view.attempts, step])
+        seen += 1
+    assert seen >= 5
+
+
+def test_both_position_models_are_carried_to_the_same_depth_before_one_is_chosen() -> None:
+    flat = replace(CONTEXT, instrument=replace(INSTRUMENT, geometry=Geometry.BRAGG_BRENTANO))
+    start = _state({"instrument.zero": 0.5, "sample.displacement": 0.4}, released=LINEAR)
+    first = _proposed(_after_linear(start), flat)
+    assert first.parameters == ("instrument.zero",)
+    zero = _state({"phase.P.cell": 0.3}, released=(*LINEAR, "instrument.zero"), rwp=0.1)
+    view = _after_linear(start, AttemptView(2, "s1", first, ACCEPTED, "z"), extra=(("z", zero),))
+    cell = _proposed(view, flat)
+    assert (cell.parent, cell.kind) == ("z", ActionKind.LATTICE)
+    done = _state({}, released=(*LINEAR, "instrument.zero", "phase.P.cell"), rwp=0.08)
+    steps = (*view.attempts, AttemptView(3, "z", cell, ACCEPTED, "zc"))
+    view = replace(view, attempts=steps, states={**view.states, "zc": done})
+    rival = _proposed(view, flat)
+    assert (rival.parent, rival.parameters) == ("s1", ("sample.displacement",))
+    moved = _state({}, released=(*LINEAR, "sample.displacement"), rwp=0.09)
+    steps = (*view.attempts, AttemptView(4, "s1", rival, ACCEPTED, "d"))
+    view = replace(view, attempts=steps, states={**view.states, "d": moved})
+    last = _proposed(view, flat)
+    assert (last.kind, last.parent) == (ActionKind.JOINT, "zc")
