@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autoxrd.agent.codec import encode_result, encode_structures
 from autoxrd.agent.events import Listener, Prepared, StepDone, StepStarted, nobody
-from autoxrd.agent.fitting import command_for, measure_state
+from autoxrd.agent.fitting import command_for, measure_state, reachable_rwp
 from autoxrd.agent.job import Job
 from autoxrd.domain.action import Action, Stage
 from autoxrd.domain.decision import Decision, GateCheck
@@ -92,14 +92,13 @@ class Controller:
         root = self._graph.root()
         if root is not None:
             return root
-        began = time.monotonic()
+        began, before = time.monotonic(), self._session.engine_seconds
         snapshot = self._session.prepare(
             self._job.pattern, self._job.instrument, self._job.structures, self._job.engine_settings
         )
         snapshot, result = self._session.execute(snapshot, EngineCommand(cycles=0))
-        engine_seconds = time.monotonic() - began
         state = self._state(snapshot, result, stage=Stage.QC, parent=None)
-        telemetry = {"seconds": time.monotonic() - began, "engine_seconds": engine_seconds}
+        telemetry = {"seconds": time.monotonic() - began, "engine_seconds": self._session.engine_seconds - before}
         state_id = self._graph.add_root(state, telemetry)
         self._tell(Prepared(state_id, state))
         return state_id
@@ -162,17 +161,16 @@ class Controller:
     def _execute(self, action: Action, parent: FitState, checks: tuple[GateCheck, ...]) -> _Outcome:
         """Compute and judge a candidate; an engine's failure is a rejection with its code."""
         snapshot = Snapshot(parent.engine, self._graph.artifacts.get(parent.snapshot))
-        began = time.monotonic()
+        before = self._session.engine_seconds
         try:
             after, result = self._session.execute(snapshot, command_for(action, parent))
         except EngineError as error:
             failure = {"code": error.code, "detail": error.detail, "context": error.context}
             decision = reject(action, policy=self._job.policy, preflight=checks, reason=error.code, text=error.detail)
-            return _Outcome(decision, error=failure, engine_seconds=time.monotonic() - began)
-        seconds = time.monotonic() - began
+            return _Outcome(decision, error=failure, engine_seconds=self._session.engine_seconds - before)
         candidate = self._state(after, result, stage=action.stage, parent=parent, action=action)
         decision = judge(action, parent, candidate, preflight=checks, policy=self._job.policy)
-        return _Outcome(decision, candidate, engine_seconds=seconds)
+        return _Outcome(decision, candidate, engine_seconds=self._session.engine_seconds - before)
 
     def _state(
         self,
@@ -196,6 +194,9 @@ class Controller:
                 "structures": artifacts.put(encode_structures([p.structure for p in result.phases])),
             },
         )
+        if action is not None and action.kind in self._job.policy.measures.reachable_rwp_after:
+            side = reachable_rwp(self._session, snapshot)
+            state = state.model_copy(update={"features": {**state.features, "reachable_rwp": side}})
         # What is judged must be what is recorded: verify recomputes decisions from the record.
         return recorded_form(state)
 

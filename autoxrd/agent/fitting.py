@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from autoxrd.agent.job import Job
 from autoxrd.domain.action import Action, ActionKind, Bound, Stage
 from autoxrd.domain.state import Feature, FitState
-from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult
+from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult, EngineSession, Snapshot
+from autoxrd.errors import EngineError
 from autoxrd.gates.policy import plausibility_limits
 from autoxrd.science.inputs import MeasureContext
 from autoxrd.science.observe import measure
 
-__all__ = ["command_for", "measure_state", "released_after"]
+__all__ = ["command_for", "measure_state", "reachable_rwp", "released_after"]
 
 _STEP_CYCLES = 40
 _JOINT_CYCLES = 100
@@ -51,12 +53,22 @@ def _edits(action: Action) -> tuple[Edit, ...]:
     return ()
 
 
-def _range(result: EngineResult) -> dict[str, Feature]:
-    """Record the range that was fitted: what can be told apart depends on it."""
-    return {
-        "range.two_theta_min": Feature(value=float(result.x[0]), unit="deg", n_used=result.x.size),
-        "range.two_theta_max": Feature(value=float(result.x[-1]), unit="deg", n_used=result.x.size),
-    }
+def reachable_rwp(session: EngineSession, snapshot: Snapshot) -> Feature:
+    """Measure the Rwp of a profile match from a state: intensities free, everything else as it is.
+
+    The structure's Rwp close to it means that the misfit left is profile, background or data; far above it, that the
+    structural model has room (Le Bail 2005, doi:10.1154/1.2135315). Nothing of the state changes.
+    """
+    try:
+        _, result = session.execute(snapshot, EngineCommand(cycles=20, mode="lebail", gains=False))
+    except EngineError as error:
+        return Feature(value=None, available=False, reason=f"the profile match failed: {error.detail}")
+    if not result.convergence.converged:
+        reason = f"the profile match did not converge ({result.convergence.status or 'no status'})"
+        return Feature(value=None, available=False, reason=reason)
+    weight = 1.0 / result.sigma**2
+    misfit = float((weight * (result.y_obs - result.y_calc) ** 2).sum())
+    return Feature(value=math.sqrt(misfit / float((weight * result.y_obs**2).sum())), n_used=result.x.size)
 
 
 def measure_state(
@@ -96,7 +108,7 @@ def measure_state(
         snapshot=files["snapshot"],
         arrays=files["arrays"],
         quality=measures.quality,
-        features=dict(measures.features) | _range(result),
+        features=dict(measures.features),
         violations=measures.violations,
         complexity=measures.complexity,
         convergence=result.convergence,

@@ -89,7 +89,7 @@ class Action(_Frozen):
     """Selectors (DESIGN section 5) that this action releases, or holds for ``freeze``."""
     bounds: tuple[Bound, ...] = ()
     settings: dict[str, int | float | str | tuple[float, ...]] = Field(default_factory=dict)
-    """Non-parameter content of the kind: ``terms`` of a background, ``region`` of an exclusion, ``axis`` of a texture."""
+    """Other content of the kind: ``terms`` of a background, the region of an exclusion, ``axis`` of a texture."""
     rationale: Annotated[str, Field(max_length=2000)]
     evidence: Annotated[tuple[Evidence, ...], Field(min_length=1)]
     predictions: Annotated[tuple[Prediction, ...], Field(min_length=1)]

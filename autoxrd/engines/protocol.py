@@ -181,6 +181,9 @@ class Capabilities:
 class EngineSession(Protocol):
     """A live engine for one job. It holds no state between commands."""
 
+    engine_seconds: float
+    """Time spent waiting for the engine so far; part of no hash."""
+
     def prepare(
         self,
         pattern: Pattern,

@@ -161,6 +161,13 @@ class HighRisk(_Frozen):
     kinds: tuple[ActionKind, ...]
 
 
+class MeasureRules(_Frozen):
+    """Which side measurements are made; they cost engine time and change nothing."""
+
+    reachable_rwp_after: tuple[ActionKind, ...]
+    """After steps of these kinds, the Rwp of a profile match from the same state is measured too."""
+
+
 class Policy(_Frozen):
     """All rules of judgement. Two policies with equal content have equal hashes."""
 
@@ -172,6 +179,7 @@ class Policy(_Frozen):
     utility: UtilityRules
     coupling: Coupling
     audit: AuditLimits
+    measures: MeasureRules
     plausibility: dict[str, FiniteFloat | tuple[FiniteFloat, ...]]
     """Every limit of the physical checks, by the names of `autoxrd.science.settings.Limits`."""
     stages: dict[Stage, tuple[ActionKind, ...]]

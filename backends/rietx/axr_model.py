@@ -21,7 +21,9 @@ def open_refinement(state: State, *, tie_axial: bool = True) -> BoundedRefinemen
     ref = restored(
         state.structure, state.instrument, mode=state.mode, limits=state.limits, reflections=state.reflections
     )
-    for index, groups in enumerate(state.shared):
+    # a profile match has no atoms to tie: their parameters are fixed by the mode
+    shared = () if state.mode == "lebail" else state.shared
+    for index, groups in enumerate(shared):
         for group in groups:
             _tie_site(ref, f"phases.{index}.atoms", group, build_table(ref))
     if tie_axial:
