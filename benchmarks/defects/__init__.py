@@ -1,0 +1,1 @@
+"""A bench of single defects: does the strongest feature name the cause?"""
