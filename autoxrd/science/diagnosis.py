@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from autoxrd.domain.state import Feature
-from autoxrd.science.noise import chi2_to_z
 
 __all__ = ["Cause", "DiagnosisSettings", "rank_causes"]
 
@@ -44,8 +43,8 @@ CAUSES: tuple[tuple[str, str], ...] = (
     ("background.more", "background"),
     ("phase.*.scale", "scale"),
 )
-"""Selector -> cause. ``instrument.wavelength`` moves the first emission line alone; a beam whose whole spectrum is off is
-the same as a cell that is."""
+"""Selector -> cause. ``instrument.wavelength`` moves the first emission line alone; a beam whose whole spectrum is off
+is the same as a cell that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +54,22 @@ class DiagnosisSettings:
     Args:
         detect_z: below it nothing is named. Some thirty features are looked at; 4 sigma of each is 0.2 % in all.
         rival_chi2: a cause whose chi2 is within this of the best one's cannot be told from it (3 sigma).
+        extra_price: chi2 taken off for each parameter beyond the first: at 4 sigma the quantile of chi2 on n degrees
+            rises by that much per degree.
         texture_price: chi2 taken off for the axes and strengths tried, 2 ln(24).
-        linear_fwhm: rms offset in FWHM beyond which a derivative of the pattern says little; the residual of a line that
-            is off by so much is a tenth beyond what the derivative gives.
+        linear_fwhm: rms offset in FWHM beyond which a derivative of the pattern says little: the residual of a line
+            that is off by so much is a tenth beyond what the derivative gives.
+        linear_share: share of the chi2 beyond noise that a release must take away to be believed all the same.
         absent_share: share of the calculated intensity that stands where nothing is observed, from which a phase of the
             model is wrong.
     """
 
     detect_z: float = 4.0
     rival_chi2: float = 9.0
+    extra_price: float = 2.4
     texture_price: float = 6.4
     linear_fwhm: float = 0.15
+    linear_share: float = 0.95
     absent_share: float = 0.05
 
 
@@ -110,10 +114,16 @@ def rank_causes(features: Mapping[str, Feature], settings: DiagnosisSettings | N
 
 
 def _candidates(features: Mapping[str, Feature], settings: DiagnosisSettings) -> Iterator[Cause]:
-    if _significant(features.get("position.rms"), settings.linear_fwhm, settings.detect_z):
-        yield from _positions(features)
-    yield from _gains(features, settings)
     yield from _phases(features, settings)
+    yield from _textures(features)
+    gains = list(_gains(features, settings))
+    offsets = [c for c in _positions(features) if c.significance >= settings.detect_z]
+    if offsets and _significant(features.get("position.rms"), settings.linear_fwhm, settings.detect_z):
+        yield from offsets
+        # a derivative that explains all there is was no extrapolation
+        least = settings.linear_share * _excess(features)
+        gains = [c for c in gains if c.chi2 >= least]
+    yield from gains
 
 
 def _significant(feature: Feature | None, least: float, z: float) -> bool:
@@ -146,7 +156,22 @@ def _gains(features: Mapping[str, Feature], settings: DiagnosisSettings) -> Iter
         if cause is None:
             continue
         drop = (feature.value or 0.0) * chi2 / scale - (settings.texture_price if cause == "texture" else 0.0)
-        yield Cause(cause, key, drop, _deviate(drop, feature.n_used or 1))
+        paid = drop - settings.extra_price * ((feature.n_used or 1) - 1)
+        yield Cause(cause, key, drop, math.sqrt(max(paid, 0.0)))
+
+
+def _textures(features: Mapping[str, Feature]) -> Iterator[Cause]:
+    """Yield the textures seen in the intensities: all strengths are tried there, the engine tries a few."""
+    for key, feature in features.items():
+        if key.startswith("intensity.texture.") and feature.significance is not None:
+            yield Cause("texture", key, feature.significance**2, feature.significance)
+
+
+def _excess(features: Mapping[str, Feature]) -> float:
+    """Return chi2 beyond what noise alone gives, over the noise that the best release leaves (as `_gains` counts)."""
+    chi2, gof = _value(features, "chi2"), _value(features, "gof")
+    best = max((f.value or 0.0 for k, f in features.items() if k.startswith("release_gain.")), default=0.0)
+    return (chi2 - chi2 / gof**2) / max(1.0, (1.0 - best) * gof * gof) if gof > 0 else 0.0
 
 
 def _phases(features: Mapping[str, Feature], settings: DiagnosisSettings) -> Iterator[Cause]:
@@ -165,12 +190,6 @@ def _best_of_each(candidates: Iterator[Cause]) -> list[Cause]:
         if cause.name not in best or cause.significance > best[cause.name].significance:
             best[cause.name] = cause
     return list(best.values())
-
-
-def _deviate(chi2: float, count: int) -> float:
-    if chi2 <= 0:
-        return 0.0
-    return math.sqrt(chi2) if count <= 1 else max(chi2_to_z(chi2, count), 0.0)
 
 
 def _value(features: Mapping[str, Feature], name: str) -> float:
