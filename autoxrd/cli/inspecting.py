@@ -74,6 +74,8 @@ def _label(attempt: Attempt, nodes: Mapping[StateId, Node], final: str | None) -
     mark = "[green]✓[/]" if attempt.accepted else "[red]✗[/]"
     names = [name.removeprefix("phase.") for name in attempt.action.parameters]
     shown = f"all {len(names)}" if attempt.action.kind.value == "joint" else ", ".join(names[:2])
+    if "terms" in attempt.action.settings:
+        shown = f"to {attempt.action.settings['terms']} terms"
     more = f" +{len(names) - 2}" if len(names) > 2 and attempt.action.kind.value != "joint" else ""
     to = f"{100 * after:.2f}" if after is not None else "-"
     text = f"{mark} {attempt.ordinal} [bold]{attempt.action.kind.value}[/] {escape(shown)}{more}  "

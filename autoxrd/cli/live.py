@@ -106,6 +106,8 @@ def _why(action: Action) -> str:
 
 def _parameters(action: Action) -> str:
     names = action.parameters
+    if "terms" in action.settings:
+        return f"to {action.settings['terms']} terms"
     if action.kind.value == "joint":
         return f"all {len(names)} released selectors"
     shown = ", ".join(name.removeprefix("phase.") for name in names[:3])

@@ -10,7 +10,10 @@ from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.selectors import Selector, covers, parse_parameter, parse_selector
 
-__all__ = ["family_allowed", "of_mechanism", "parsed_parameters", "phase_of_metric"]
+__all__ = ["MORE_BACKGROUND", "family_allowed", "of_mechanism", "parsed_parameters", "phase_of_metric"]
+
+MORE_BACKGROUND = "background.more"
+"""What the next terms of a background would gain; an action of kind ``background_model`` that adds terms frees them."""
 
 _PHASE_METRICS = (
     "position.cell.",
@@ -55,6 +58,8 @@ def of_mechanism(action: Action, metric: str, policy: Policy) -> bool:
     if not any(fnmatchcase(metric, pattern) for pattern in policy.mechanisms.get(action.kind, ())):
         return False
     selectors = parsed_parameters(action)
+    if metric == GAIN_PREFIX + MORE_BACKGROUND:
+        return action.kind is ActionKind.BACKGROUND_MODEL and "terms" in action.settings
     if metric.startswith(GAIN_PREFIX) and action.kind is not ActionKind.JOINT:
         return _gain_is_released(metric.removeprefix(GAIN_PREFIX), selectors)
     phase = phase_of_metric(metric)

@@ -33,6 +33,10 @@ class Thresholds:
         fraction_feature: share of a residual feature that an action promises to remove.
         phase_share: intensity share below which a phase keeps coordinates and displacement parameters fixed.
         lines_per_parameter: observed reflections wanted for each coordinate or displacement parameter.
+        dominance: an option of a later group that promises this many times more goes first, once the lines
+            are placed.
+        most_terms: background coefficients beyond which no more are asked for; with 24 terms the shortest
+            wave is a tenth of the range, still far wider than a line.
         retries: a release refused this often on one path is not tried again.
         retry_share: a refused release is tried again from a later state while its gain is at least this
             share of what it was.
@@ -51,6 +55,8 @@ class Thresholds:
     fraction_feature: float = 0.3
     phase_share: float = 0.10
     lines_per_parameter: float = 3.0
+    dominance: float = 4.0
+    most_terms: int = 24
     retries: int = 3
     retry_share: float = 0.2
     rival_evidence: float = 10.0
@@ -83,6 +89,7 @@ class Rule:
         together: release all significant ones in one action (True) or the best one alone.
         features: residual features that its mechanism moves, most telling first.
         structural: only for phases that scatter enough to support it.
+        heavy_only: with X-rays not for hydrogen, which they hardly see.
         shared_sites: only for atoms that share their site with another species.
         uncalibrated_only: only where the instrument's widths are not known.
         source: where the rule comes from.
@@ -99,6 +106,7 @@ class Rule:
     always: bool = False
     features: tuple[str, ...] = ()
     structural: bool = False
+    heavy_only: bool = False
     shared_sites: bool = False
     uncalibrated_only: bool = False
 
@@ -116,10 +124,19 @@ def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...],
     widths: tuple[tuple[str, ...], ...] = (("lorentzian",), ("gaussian",))
     if radiation is Radiation.NEUTRON:
         widths = (("gaussian",), ("lorentzian",))
-    return (("linear",), *positions, *widths, ("profile",), ("intensity",), ("vibration",), ("rest",))
+    return (
+        ("linear",),
+        *positions,
+        *widths,
+        ("curve",),
+        ("profile",),
+        ("intensity",),
+        ("vibration",),
+        ("rest",),
+    )
 
 
-EARLY_GROUPS = ("linear", "shift", "cell", "lorentzian", "gaussian", "profile")
+EARLY_GROUPS = ("linear", "shift", "cell", "lorentzian", "gaussian", "curve", "profile")
 """Groups that each branch of a fork goes through before the branches are compared."""
 
 _MCCUSKER = "McCusker et al. 1999, doi:10.1107/S0021889898009856"
@@ -135,6 +152,16 @@ CURRICULUM: tuple[Rule, ...] = (
         "scale factors and background are linear and dominate the misfit of a starting model",
         _MCCUSKER,
         always=True,
+    ),
+    Rule(
+        "background_terms",
+        "curve",
+        ActionKind.BACKGROUND_MODEL,
+        Stage.INSTRUMENT,
+        ("background.more",),
+        "the background bends more often than its terms can follow",
+        "order by gain per coefficient; McCusker et al. 1999, doi:10.1107/S0021889898009856, section 5",
+        features=("background.slow",),
     ),
     Rule(
         "zero",
@@ -247,6 +274,7 @@ CURRICULUM: tuple[Rule, ...] = (
         ("phase.*.atom.*.position",),
         "intensities ask for other coordinates",
         _MCCUSKER,
+        heavy_only=True,
         structural=True,
     ),
     Rule(
@@ -257,6 +285,7 @@ CURRICULUM: tuple[Rule, ...] = (
         ("phase.*.atom.*.uiso",),
         "intensities fall with angle otherwise than calculated",
         _MCCUSKER,
+        heavy_only=True,
         structural=True,
     ),
     Rule(

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from autoxrd.domain.action import Action
 from autoxrd.domain.state import FitState
 from autoxrd.planners.protocol import AttemptView, GraphView
 from autoxrd.planners.rules.catalogue import Thresholds
 from autoxrd.planners.rules.options import Option
 
-__all__ = ["faulty_selectors", "lessons", "narrowed"]
+__all__ = ["MORE_TERMS", "faulty_selectors", "lessons", "narrowed", "released_by"]
+
+MORE_TERMS = "background.more"
+
+
+def released_by(action: Action) -> frozenset[str]:
+    """Return what an action released, terms added to a background under the name of their gain."""
+    return frozenset(action.parameters) if action.parameters else frozenset({MORE_TERMS})
 
 
 def faulty_selectors(attempt: AttemptView, view: GraphView) -> frozenset[str]:
@@ -39,7 +47,7 @@ def lessons(option: Option, state: str, view: GraphView) -> list[AttemptView]:
     return [
         attempt
         for attempt in reversed(view.attempts)
-        if not attempt.accepted and attempt.parent in line and set(attempt.action.parameters) & set(option.selectors)
+        if not attempt.accepted and attempt.parent in line and released_by(attempt.action) & set(option.selectors)
     ]
 
 
@@ -50,7 +58,7 @@ def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds
     has grown; from one and the same state never.
     """
     for attempt in lessons(option, state, view):
-        tried = frozenset(attempt.action.parameters)
+        tried = released_by(attempt.action)
         faulty = faulty_selectors(attempt, view)
         if faulty and faulty != tried:
             option = option.without(faulty)
@@ -58,7 +66,7 @@ def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds
             return None
     if not option.selectors or (option.drop < thresholds.relative_drop and not option.rule.always):
         return None
-    if any(set(a.action.parameters) == set(option.selectors) for a in view.children(state)):
+    if any(released_by(a.action) == set(option.selectors) for a in view.children(state)):
         return None
     return option
 
@@ -67,7 +75,7 @@ def _grown(option: Option, attempt: AttemptView, state: str, view: GraphView, th
     """Return whether a refused release may be tried anew: the state has changed, it was not refused too often."""
     if attempt.parent == state:
         return False
-    refused = [a for a in lessons(option, state, view) if set(a.action.parameters) >= set(option.selectors)]
+    refused = [a for a in lessons(option, state, view) if released_by(a.action) >= set(option.selectors)]
     if len(refused) >= thresholds.retries:
         return False
     feature = view.states[attempt.parent].features.get(f"release_gain.{option.selectors[0]}")

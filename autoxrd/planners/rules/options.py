@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from autoxrd.domain.instrument import Radiation
 from autoxrd.domain.state import Feature, FitState
 from autoxrd.domain.structure import AtomSite
 from autoxrd.planners.protocol import JobContext
@@ -107,6 +108,16 @@ def _shared(selector: str, context: JobContext) -> bool:
     return False
 
 
+def _is_unseen_hydrogen(selector: str, context: JobContext) -> bool:
+    """One electron, drawn towards its bond: X-rays give neither its place nor its motion."""
+    if context.instrument.radiation is not Radiation.XRAY:
+        return False
+    parts = selector.split(".")
+    label = ".".join(parts[3:-1])
+    atoms = [a for s in context.structures if s.name == parts[1] for a in s.atoms if a.label == label]
+    return any(atom.element in ("H", "D") for atom in atoms)
+
+
 def _distance_zero(one: AtomSite, other: AtomSite) -> bool:
     pairs = ((one.x, other.x), (one.y, other.y), (one.z, other.z))
     return all(abs((a - b + 0.5) % 1.0 - 0.5) < _SAME_SITE for a, b in pairs)
@@ -123,6 +134,7 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
         if (_worth(feature, thresholds) or (rule.always and (feature.value or 0.0) > 0.0))
         and _supported(selector, state, rule, thresholds)
         and (not rule.shared_sites or _shared(selector, context))
+        and not (rule.heavy_only and _is_unseen_hydrogen(selector, context))
     }
     if not worth:
         return []

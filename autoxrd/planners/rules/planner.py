@@ -10,9 +10,13 @@ from autoxrd.planners.rules.catalogue import CURRICULUM, EARLY_GROUPS, Rule, Thr
 from autoxrd.planners.rules.forks import Fork, find_fork, is_position_model, last_on_branch, ranking, rival_note
 from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
-from autoxrd.planners.rules.writing import joint_action, write_action
+from autoxrd.planners.rules.writing import background_terms, joint_action, write_action
 
 __all__ = ["RulesPlanner"]
+
+
+_PLACING_GROUPS = {"linear", "shift", "cell"}
+"""While lines stand in the wrong place, nothing else can be judged."""
 
 
 class RulesPlanner:
@@ -71,11 +75,19 @@ class RulesPlanner:
     def _first_option(
         self, tip: str, view: GraphView, context: JobContext, order: tuple[tuple[str, ...], ...]
     ) -> Option | None:
+        """Return the first group's best option, or a later one that promises far more once the lines are placed."""
+        best: Option | None = None
         for groups in order:
             option = self._best(tip, view, context, groups)
-            if option is not None:
-                return option
-        return None
+            if option is None:
+                continue
+            if best is None:
+                best = option
+                if set(groups) & _PLACING_GROUPS:
+                    return best
+            elif option.drop > self._thresholds.dominance * best.drop:
+                best = option
+        return best
 
     def _best(self, state: str, view: GraphView, context: JobContext, groups: tuple[str, ...]) -> Option | None:
         """Return the option of some groups with the largest expected drop that no lesson rules out."""
@@ -105,6 +117,9 @@ class RulesPlanner:
     def _excluded(self, option: Option, state: str, view: GraphView) -> bool:
         """Zero and displacement are rivals; an occupancy and the displacement parameter of its atom are too."""
         released = view.states[state].released
+        if option.rule.kind is ActionKind.BACKGROUND_MODEL:
+            wanted = background_terms(view.states[state]) + option.n_parameters
+            return "background" not in released or wanted > self._thresholds.most_terms
         if option.rule.group == "shift":
             return any(name in ("instrument.zero", "sample.displacement") for name in released)
         partners = {"occupancy": "uiso", "uiso": "occupancy"}

@@ -9,7 +9,7 @@ from autoxrd.domain.state import FitState
 from autoxrd.planners.rules.catalogue import QUANTITY_BOUNDS, Thresholds
 from autoxrd.planners.rules.options import Option, significant
 
-__all__ = ["joint_action", "write_action"]
+__all__ = ["background_terms", "joint_action", "write_action"]
 
 
 def write_action(option: Option, state: FitState, state_id: str, thresholds: Thresholds) -> Action:
@@ -32,10 +32,11 @@ def write_action(option: Option, state: FitState, state_id: str, thresholds: Thr
         evidence.append(_claim(name, level, 0.5 * abs(level), state_id))
     bounds, settings = _bounds(option, state), _settings(option, state)
     kind = ActionKind.BACKGROUND if option.selectors[best] == "background" else option.rule.kind
+    more_terms = kind is ActionKind.BACKGROUND_MODEL
     return Action(
         kind=kind,
         stage=option.rule.stage,
-        parameters=option.selectors,
+        parameters=() if more_terms else option.selectors,
         bounds=bounds,
         settings=settings,
         rationale=_rationale(option, state, gain, value, seen),
@@ -81,8 +82,15 @@ def _bounds(option: Option, state: FitState) -> tuple[Bound, ...]:
     return tuple(found)
 
 
+def background_terms(state: FitState) -> int:
+    """Return the number of background coefficients of a state."""
+    return sum(1 for parameter in state.parameters if parameter.name.startswith("background."))
+
+
 def _settings(option: Option, state: FitState) -> dict[str, int | float | str | tuple[float, ...]]:
-    """Give a texture its axis: the one along which the release gains the most."""
+    """Give a background its terms, and a texture its axis: the one along which the release gains the most."""
+    if option.rule.kind is ActionKind.BACKGROUND_MODEL:
+        return {"terms": background_terms(state) + option.n_parameters}
     if option.rule.kind is not ActionKind.PREFERRED_ORIENTATION:
         return {}
     stem = f"release_gain.{option.selectors[0]}@"
