@@ -44,7 +44,7 @@ def main() -> None:
             named = [tuple(filter(None, value.split(","))) for value in (told.samples, told.defects)]
             records = run(session, Plan(told.every, named[0], named[1], seed=told.seed), told.records)
         settle(session, records, {})
-        clear = frozenset(s.name for s in SAMPLES if Laboratory(session, s).clear_line())
+        impurities = {s.name: Laboratory(session, s).impurity() for s in SAMPLES}
         backgrounds = background_shares(session)
     finally:
         session.close()
@@ -52,7 +52,7 @@ def main() -> None:
         told.records.write_text("".join(json.dumps(asdict(r)) + "\n" for r in records), encoding="utf-8")
     command = "python -m benchmarks.defects" + (f" --every {told.every}" if told.every > 1 else "")
     minutes = told.minutes or (time.monotonic() - started) / 60.0
-    facts = Facts(command, minutes, f"rietx {engine.available()[1]}", q_lines(records, clear), backgrounds)
+    facts = Facts(command, minutes, f"rietx {engine.available()[1]}", q_lines(records, impurities), backgrounds)
     text = page([judge(record) for record in records], facts)
     sys.stdout.write(text)
     if told.out is not None:

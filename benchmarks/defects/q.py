@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from autoxrd.science.observe import measure
 from benchmarks.defects.catalogue import LEVELS
 from benchmarks.defects.run import SEED, Record
 from benchmarks.defects.score import BY_NAME, DETECTED
-from benchmarks.defects.simulation import Laboratory
+from benchmarks.defects.simulation import Impurity, Laboratory
 from benchmarks.defects.structures import SAMPLES
 
 __all__ = ["background_shares", "q_lines"]
@@ -26,12 +26,12 @@ def _ratio(record: Record) -> float:
     return record.read_features()[_Q].value or 0.0
 
 
-def q_lines(records: Sequence[Record], clear: frozenset[str]) -> list[tuple[str, str, bool]]:
+def q_lines(records: Sequence[Record], impurities: Mapping[str, Impurity]) -> list[tuple[str, str, bool]]:
     """Return requirement, what was measured, and whether it holds.
 
     Args:
         records: measured cases.
-        clear: samples whose impurity has a strong line clear of the main phase's.
+        impurities: what can be seen of each sample's impurity.
     """
     noise = [_ratio(r) for r in records if r.defect == "none"]
     zero = [(_ratio(r), r) for r in records if r.defect == "zero" and r.index == len(BY_NAME["zero"].sizes) - 1]
@@ -43,17 +43,33 @@ def q_lines(records: Sequence[Record], clear: frozenset[str]) -> list[tuple[str,
         text = f"largest {max(q for q, _ in zero):.5f} of {len(zero)}"
         found.append(("zero shift of one FWHM (0.12 deg): Q < 0.02", text, max(q for q, _ in zero) < 0.02))
     missing = [r for r in records if r.defect == "missing_phase"]
-    found += [_areas([r for r in missing if r.size >= 0.03 and r.level == level], level) for level in LEVELS]
-    traces = [r for r in missing if r.size == 0.01 and r.sample in clear]
+    large = [r for r in missing if r.size >= 0.03]
+    for level in LEVELS:
+        found += _areas([r for r in large if r.level == level], level, impurities)
+    traces = [r for r in missing if r.size == 0.01 and impurities[r.sample].clear]
     found += [_traces([r for r in traces if r.level == level], level) for level in LEVELS]
     return found
 
 
-def _areas(records: Sequence[Record], level: int) -> tuple[str, str, bool]:
-    errors = [(_ratio(r) / r.missing_share - 1.0, r) for r in records]
-    bad = [f"{r.sample} {100 * r.size:g} wt%: {e:+.0%} of {r.missing_share:.2%}" for e, r in errors if abs(e) > 0.2]
-    text = f"{len(errors) - len(bad)} of {len(errors)}" + (f"; outside: {'; '.join(bad)}" if bad else "")
-    return f"missing phase >= 3 wt%, {level:,} counts: area share within 20 %", text, not bad
+def _areas(records: Sequence[Record], level: int, impurities: Mapping[str, Impurity]) -> list[tuple[str, str, bool]]:
+    """Return how many shares are right: of the whole phase, and of its lines that may count by definition."""
+    found = []
+    parts = {
+        "of the phase": dict.fromkeys(impurities, 1.0),
+        "of its lines outside the exclusion zones": {name: seen.free for name, seen in impurities.items()},
+        "of its lines two FWHM and more from others": {name: seen.apart for name, seen in impurities.items()},
+    }
+    for label, part in parts.items():
+        truths = [r.missing_share * part[r.sample] for r in records]
+        errors = [_ratio(r) / truth - 1.0 for r, truth in zip(records, truths, strict=True)]
+        bad = [
+            f"{r.sample} {100 * r.size:g} wt%: {error:+.0%} of {truth:.2%}"
+            for r, error, truth in zip(records, errors, truths, strict=True)
+            if abs(error) > 0.2
+        ]
+        text = f"{len(errors) - len(bad)} of {len(errors)}" + (f"; outside: {'; '.join(bad)}" if bad else "")
+        found.append((f"missing phase >= 3 wt%, {level:,} counts: area share {label} within 20 %", text, not bad))
+    return found
 
 
 def _traces(records: Sequence[Record], level: int) -> tuple[str, str, bool]:

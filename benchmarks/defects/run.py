@@ -21,7 +21,7 @@ SEED = 7
 
 @dataclass(frozen=True)
 class Plan:
-    """Which cases are run: every so-manieth of each table, noise-only in full."""
+    """Which cases are run: every so-manieth of each table (the seed shifts which), noise-only in full."""
 
     every: int = 1
     samples: tuple[str, ...] = ()
@@ -37,7 +37,9 @@ class Plan:
                 if level not in self.levels or (self.defects and defect.name not in self.defects):
                     continue
                 for index in range(len(defect.sizes)):
-                    chosen = defect.name == "none" or (start + row + column + index) % self.every == 0
+                    chosen = (
+                        defect.name == "none" or (start + row + column + index + self.seed - SEED) % self.every == 0
+                    )
                     if chosen and laboratory.applies(defect):
                         yield defect, index, level
 

@@ -15,7 +15,7 @@ from autoxrd.science.inputs import MeasureContext
 from benchmarks.defects.catalogue import TRUTH, Defect
 from benchmarks.defects.structures import Sample, structure
 
-__all__ = ["LINEAR", "Case", "Laboratory", "Truth"]
+__all__ = ["LINEAR", "Case", "Impurity", "Laboratory", "Truth"]
 
 X_DEG = np.arange(20.0, 100.0, 0.025)
 LINEAR = ("phase.*.scale", "background")
@@ -48,6 +48,22 @@ class Truth:
         smooth = level * (0.06 - 0.05 * at + 0.02 * at * at) + _CONSTANT_COUNTS
         hump = self.hump * smooth * np.exp(-0.5 * np.square((X_DEG - _HUMP_DEG[0]) / _HUMP_DEG[1]))
         return np.asarray(level * self.bragg + smooth + hump)
+
+
+@dataclass(frozen=True)
+class Impurity:
+    """What of a phase can be seen beside another.
+
+    Args:
+        clear: whether a line of 30 per cent of its strongest lies a FWHM and more from every line of the other.
+        free: share of its area in lines that may count as unexplained: further than max(0.5 FWHM, 2 steps) from every
+            line of the other, however weak (DESIGN section 7).
+        apart: the same for lines two FWHM and more from every visible line of the other: no shoulders.
+    """
+
+    clear: bool
+    free: float
+    apart: float
 
 
 @dataclass(frozen=True)
@@ -125,15 +141,20 @@ class Laboratory:
         pattern = Pattern(x=X_DEG, y=flat, sigma=np.sqrt(flat))
         return self._prepared(pattern, self.instrument, names)
 
-    def clear_line(self) -> bool:
-        """Return whether a strong line of the impurity lies at least a FWHM from every line of the main phase."""
+    def impurity(self) -> Impurity:
+        """Return what of the impurity can be seen beside the main phase."""
         names = (self.sample.name, self.sample.impurity)
         table = self._evaluate(self._blank(names), true_edits(names)).reflections
         ours, theirs = table.phase == 0, table.phase == 1
-        ours &= table.intensity > _SEEN * table.intensity[ours].max()
-        theirs &= table.intensity > _STRONG * table.intensity[theirs].max()
-        apart = np.abs(table.position[theirs][:, None] - table.position[ours][None, :]).min(axis=1)
-        return bool(np.any(apart > table.fwhm[theirs]))
+        area, width = table.intensity[theirs], table.fwhm[theirs]
+        apart = np.abs(table.position[theirs][:, None] - table.position[ours][None, :])
+        step = float(X_DEG[1] - X_DEG[0])
+        free = apart.min(axis=1) > np.maximum(0.5 * width, 2.0 * step)
+        tall = table.intensity[ours] > _SEEN * table.intensity[ours].max()
+        strong = (area > _STRONG * area.max()) & (apart[:, tall].min(axis=1) > width)
+        alone = apart[:, tall].min(axis=1) > 2.0 * width
+        shares = [float(area[mask].sum() / area.sum()) for mask in (free, alone)]
+        return Impurity(bool(strong.any()), *shares)
 
     # -- the model ---------------------------------------------------------------------------------------------------
 
