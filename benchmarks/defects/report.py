@@ -34,7 +34,7 @@ def page(verdicts: Sequence[Verdict], facts: Facts) -> str:
         "(Cu Ka1/Ka2, 20 to 100 degrees, Poisson noise), one defect each, five sizes, three count levels. Scale",
         "factors and background are fitted, nothing else; then `autoxrd.science.diagnosis.rank_causes` reads the",
         f"features. A defect counts when it costs {DETECTED:g} in chi2 against the true model (5 sigma). Where the",
-        f"strongest cause is another one that, refined, comes within {INSEPARABLE:g} of the true model's chi2, the data",
+        f"strongest cause is another that, refined, comes within {INSEPARABLE:g} of the true model's chi2, the data",
         "cannot tell the two apart; that is right when the right cause is named beside it (`(alike)`). Zero and",
         "displacement over a short range are such a pair, and Gaussian and Lorentzian width of weak lines.",
         "",
