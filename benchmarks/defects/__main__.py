@@ -31,7 +31,8 @@ def main() -> None:
     parser.add_argument("--defects", default="")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--records", type=Path)
-    parser.add_argument("--minutes", type=float, help="what the records took, where they are read")
+    parser.add_argument("--minutes", type=float, help="measured time of the records, where they are read")
+    parser.add_argument("--earlier", type=Path, help="records of the cases on which the diagnosis was made")
     parser.add_argument("--out", type=Path)
     told = parser.parse_args()
     started = time.monotonic()
@@ -44,6 +45,8 @@ def main() -> None:
             named = [tuple(filter(None, value.split(","))) for value in (told.samples, told.defects)]
             records = run(session, Plan(told.every, named[0], named[1], seed=told.seed), told.records)
         settle(session, records, {})
+        earlier = load(told.earlier) if told.earlier else []
+        settle(session, earlier, {})
         impurities = {s.name: Laboratory(session, s).impurity() for s in SAMPLES}
         backgrounds = background_shares(session)
     finally:
@@ -51,8 +54,16 @@ def main() -> None:
     if told.records is not None:
         told.records.write_text("".join(json.dumps(asdict(r)) + "\n" for r in records), encoding="utf-8")
     command = "python -m benchmarks.defects" + (f" --every {told.every}" if told.every > 1 else "")
+    command += f" --seed {told.seed}" if told.seed != SEED else ""
     minutes = told.minutes or (time.monotonic() - started) / 60.0
-    facts = Facts(command, minutes, f"rietx {engine.available()[1]}", q_lines(records, impurities), backgrounds)
+    facts = Facts(
+        command,
+        minutes,
+        f"rietx {engine.available()[1]}",
+        q_lines([*earlier, *records], impurities),
+        backgrounds,
+        [judge(r) for r in earlier],
+    )
     text = page([judge(record) for record in records], facts)
     sys.stdout.write(text)
     if told.out is not None:
