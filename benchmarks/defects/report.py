@@ -96,6 +96,7 @@ def _strict(verdicts: Sequence[Verdict]) -> list[str]:
     sole = [v for v in wrong if v.record.size == 1.0]
     sole_named = sum(v.named[0] == "wrong_phase" for v in sole)
     near = [v for v in told if v.record.cost < _NEAR]
+    limits = f"{DETECTED:g} to {_NEAR:g}"
     near_right = sum(v.grade in ("exact", "set") for v in near)
     strict = len(right) - sum(v.grade in ("exact", "set") for v in wrong) + named
     alone = sum(v.grade == "exact" for v in told) / len(told)
@@ -105,9 +106,9 @@ def _strict(verdicts: Sequence[Verdict]) -> list[str]:
         "",
         f"- the strongest alone, no alike ones: {alone:.1%};",
         f"- one cause named and no rival, and it is right: {single:.1%};",
-        f"- defects that cost {DETECTED:g} to {_NEAR:g} only: {near_right} of {len(near)} ({near_right / len(near):.1%});",
-        f"- a wrong phase must be called wrong, not missing: {strict / len(told):.1%}. It is in {named} of {len(wrong)},",
-        f"  and in {sole_named} of the {len(sole)} where it is the only phase. Beside the right phase its fitted scale",
+        f"- defects that cost {limits} only: {near_right} of {len(near)} ({near_right / len(near):.1%});",
+        f"- a wrong phase must be called wrong, not missing: {strict / len(told):.1%}. It is in",
+        f"  {named} of {len(wrong)}, and in {sole_named} of the {len(sole)} where it is the only phase. Beside the right phase its fitted scale",
         "  goes to nothing, and what is left to see is the phase that is missing.",
         "",
     ]
