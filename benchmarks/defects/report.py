@@ -108,8 +108,8 @@ def _strict(verdicts: Sequence[Verdict]) -> list[str]:
         f"- one cause named and no rival, and it is right: {single:.1%};",
         f"- defects that cost {limits} only: {near_right} of {len(near)} ({near_right / len(near):.1%});",
         f"- a wrong phase must be called wrong, not missing: {strict / len(told):.1%}. It is in",
-        f"  {named} of {len(wrong)}, and in {sole_named} of the {len(sole)} where it is the only phase. Beside the right phase its fitted scale",
-        "  goes to nothing, and what is left to see is the phase that is missing.",
+        f"  {named} of {len(wrong)}, and in {sole_named} of the {len(sole)} where it is the only phase.",
+        "  Beside the right phase its fitted scale goes to nothing: what is left to see is the missing phase.",
         "",
     ]
 
