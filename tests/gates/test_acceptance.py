@@ -250,7 +250,7 @@ def test_utility_must_rise_except_for_the_closing_joint_cycle() -> None:
     assert not decide(same, parent, joint, STRICT).accepted
     restless = state(shift=0.2)
     assert decide(restless, parent, joint).reasons == ("prediction_not_met", "mechanism_not_supported")
-    # GoF 1.667 at Rwp 0.1: half of the last printed digit is 0.005, so 0.1002 (0.0033) repeats, 0.1004 (0.0067) is worse
+    # GoF 1.667 at Rwp 0.1: 0.005 is half of the last printed digit; 0.1002 (0.0033) repeats, 0.1004 (0.0067) is worse
     assert decide(state(shift=0.01, rwp=0.1002), parent, joint).accepted
     worse = state(shift=0.01, rwp=0.1004)
     assert decide(worse, parent, joint).reasons == ("utility_not_improved",)

@@ -58,6 +58,8 @@ def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds
     has grown; from one and the same state never.
     """
     for attempt in lessons(option, state, view):
+        if not option.selectors:
+            return None
         tried = released_by(attempt.action)
         faulty = faulty_selectors(attempt, view)
         if faulty and faulty != tried:
