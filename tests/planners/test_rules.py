@@ -103,6 +103,7 @@ def _after_linear(state: FitState, *more: AttemptView, extra: tuple[tuple[str, F
 
 def test_the_cause_that_explains_the_offsets_goes_before_the_larger_linear_gain() -> None:
     alone = {
+        "position.rms": Feature(value=0.8, significance=100.0),
         "position.alone.cell": Feature(value=1e-3, significance=90.0),
         "position.alone.zero": Feature(value=0.01, significance=40.0),
     }

@@ -33,6 +33,8 @@ class Thresholds:
         fraction_feature: share of a residual feature that an action promises to remove.
         phase_share: intensity share below which a phase keeps coordinates and displacement parameters fixed.
         lines_per_parameter: observed reflections wanted for each coordinate or displacement parameter.
+        linear_rms: rms offset of the lines in FWHM up to which the gains of shifts can be trusted; beyond, the
+            measured offsets are (the lobes of a shifted Gaussian leave the linear range at about half a FWHM).
         dominance: an option of a later group that promises this many times more goes first, once the lines
             are placed.
         most_terms: background coefficients beyond which no more are asked for; with 24 terms the shortest
@@ -55,6 +57,7 @@ class Thresholds:
     fraction_feature: float = 0.3
     phase_share: float = 0.10
     lines_per_parameter: float = 3.0
+    linear_rms: float = 0.3
     dominance: float = 4.0
     most_terms: int = 24
     retries: int = 3
@@ -115,10 +118,11 @@ def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...],
     """Return the groups in the order in which they are worked through; groups named together compete.
 
     In Bragg-Brentano geometry the specimen is off the axis more often than the cell is wrong, and zero and
-    displacement are decided in branches (see `forks`); elsewhere the shift and the cell compete. X-ray lines of
+    displacement are decided in branches (see `forks`); elsewhere the shift, the cell and the axial asymmetry, which
+    moves lines too, compete. X-ray lines of
     laboratories and synchrotrons are mainly Lorentzian by the specimen, neutron lines Gaussian by the instrument.
     """
-    positions: tuple[tuple[str, ...], ...] = (("shift", "cell"),)
+    positions: tuple[tuple[str, ...], ...] = (("shift", "cell", "asymmetry"),)
     if geometry is Geometry.BRAGG_BRENTANO:
         positions = (("shift",), ("cell",))
     widths: tuple[tuple[str, ...], ...] = (("lorentzian",), ("gaussian",))
@@ -129,14 +133,14 @@ def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...],
         *positions,
         *widths,
         ("curve",),
-        ("profile",),
+        ("profile", "asymmetry"),
         ("intensity",),
         ("vibration",),
         ("rest",),
     )
 
 
-EARLY_GROUPS = ("linear", "shift", "cell", "lorentzian", "gaussian", "curve", "profile")
+EARLY_GROUPS = ("linear", "shift", "cell", "lorentzian", "gaussian", "curve", "profile", "asymmetry")
 """Groups that each branch of a fork goes through before the branches are compared."""
 
 _MCCUSKER = "McCusker et al. 1999, doi:10.1107/S0021889898009856"
@@ -237,7 +241,7 @@ CURRICULUM: tuple[Rule, ...] = (
     ),
     Rule(
         "axial",
-        "profile",
+        "asymmetry",
         ActionKind.ASYMMETRY,
         Stage.INSTRUMENT,
         ("profile.SH/L",),

@@ -12,13 +12,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autoxrd.domain.action import ActionKind
+from autoxrd.domain.instrument import Geometry
 from autoxrd.domain.state import FitState
 from autoxrd.planners.protocol import AttemptView, GraphView
 from autoxrd.planners.rules.catalogue import Thresholds
 
-__all__ = ["Fork", "find_fork", "is_position_model", "last_on_branch", "ranking", "rival_note"]
+__all__ = ["Fork", "find_fork", "last_on_branch", "models_of", "position_model", "ranking", "rival_note"]
 
-_MODELS = {"instrument.zero": "zero offset", "sample.displacement": "specimen displacement"}
+_NAMES = {
+    "instrument.zero": "zero offset",
+    "sample.displacement": "specimen displacement",
+    "profile.SH/L": "axial divergence",
+}
+
+
+def models_of(geometry: Geometry) -> tuple[str, str]:
+    """Return the selectors of the two rival models."""
+    if geometry is Geometry.BRAGG_BRENTANO:
+        return ("instrument.zero", "sample.displacement")
+    return ("instrument.zero", "profile.SH/L")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +46,20 @@ class Fork:
     tips: Mapping[str, str]
 
 
-def is_position_model(attempt: AttemptView) -> str | None:
-    """Return the position model that an attempt frees, if it does."""
-    found = [name for name in attempt.action.parameters if name in _MODELS]
+def position_model(attempt: AttemptView, models: tuple[str, str]) -> str | None:
+    """Return the rival model that an attempt frees, if it does."""
+    found = [name for name in attempt.action.parameters if name in models]
     return found[0] if found and attempt.action.kind is not ActionKind.JOINT else None
 
 
-def find_fork(view: GraphView) -> Fork | None:
+def find_fork(view: GraphView, models: tuple[str, str]) -> Fork | None:
     """Return the fork of a graph: the parent of the first accepted position step, with the branches from it."""
-    first = next((a for a in view.attempts if a.accepted and is_position_model(a)), None)
+    first = next((a for a in view.attempts if a.accepted and position_model(a, models)), None)
     if first is None:
         return None
     tips: dict[str, str] = {}
     for attempt in view.children(first.parent):
-        model = is_position_model(attempt)
+        model = position_model(attempt, models)
         if model and attempt.accepted and attempt.candidate:
             tips[model] = last_on_branch(attempt.candidate, view)
     return Fork(first.parent, tips)
@@ -95,8 +107,8 @@ def rival_note(fork: Fork, view: GraphView, thresholds: Thresholds) -> tuple[str
         for mine, theirs in zip(first.phases, second.phases, strict=True)
     ]
     text = (
-        f"{_MODELS[best]} (Rwp {100 * first.quality.rwp:.2f} %) and {_MODELS[other]}"
-        f" (Rwp {100 * second.quality.rwp:.2f} %) were both tried with cell and profile free; {_MODELS[best]} was kept"
+        f"{_NAMES[best]} (Rwp {100 * first.quality.rwp:.2f} %) and {_NAMES[other]}"
+        f" (Rwp {100 * second.quality.rwp:.2f} %) were both tried with cell and profile free; {_NAMES[best]} was kept"
         f" (difference of the information criterion {behind:.1f}). Under the two models: {'; '.join(cells)}."
     )
     if behind < thresholds.rival_evidence:

@@ -7,7 +7,15 @@ from autoxrd.domain.instrument import Geometry
 from autoxrd.domain.state import FitState
 from autoxrd.planners.protocol import Finish, GraphView, JobContext, Proposal
 from autoxrd.planners.rules.catalogue import CURRICULUM, EARLY_GROUPS, Rule, Thresholds, order_of
-from autoxrd.planners.rules.forks import Fork, find_fork, is_position_model, last_on_branch, ranking, rival_note
+from autoxrd.planners.rules.forks import (
+    Fork,
+    find_fork,
+    last_on_branch,
+    models_of,
+    position_model,
+    ranking,
+    rival_note,
+)
 from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.writing import background_terms, joint_action, write_action
@@ -15,6 +23,7 @@ from autoxrd.planners.rules.writing import background_terms, joint_action, write
 __all__ = ["RulesPlanner"]
 
 
+_LINEAR_KINDS = (ActionKind.SCALE, ActionKind.BACKGROUND)
 _PLACING_GROUPS = {"linear", "shift", "cell"}
 """While lines stand in the wrong place, nothing else can be judged."""
 
@@ -31,7 +40,7 @@ class RulesPlanner:
 
     def propose(self, view: GraphView, context: JobContext) -> Proposal | Finish:
         """Return the next action: both branches of an open fork first, then whatever has most to gain."""
-        fork = find_fork(view) if context.instrument.geometry is Geometry.BRAGG_BRENTANO else None
+        fork = find_fork(view, models_of(context.instrument.geometry))
         tip = view.current
         if fork is not None:
             chosen = self._chosen_branch(view)
@@ -62,11 +71,24 @@ class RulesPlanner:
             option = self._first_option(tip, view, context, early)
             if option is not None:
                 return Proposal(write_action(option, view.states[tip], tip, self._thresholds))
-        option = self._best(fork.state, view, context, ("shift",))
-        tried = {is_position_model(a) for a in view.children(fork.state)}
-        if option is None or set(option.selectors) & tried:
-            return None
-        return Proposal(write_action(option, view.states[fork.state], fork.state, self._thresholds))
+        return self._rival(fork, view, context)
+
+    def _rival(self, fork: Fork, view: GraphView, context: JobContext) -> Proposal | None:
+        """Start the other model, once: always in Bragg-Brentano geometry, elsewhere where both could not be had."""
+        models = models_of(context.instrument.geometry)
+        tried = {position_model(a, models) for a in view.children(fork.state)}
+        flat = context.instrument.geometry is Geometry.BRAGG_BRENTANO
+        for option in self._options(fork.state, view, context, ("shift", "asymmetry")):
+            (selector,) = option.selectors if len(option.selectors) == 1 else ("",)
+            if selector in models and selector not in tried and (flat or self._refused(selector, view)):
+                return Proposal(write_action(option, view.states[fork.state], fork.state, self._thresholds))
+        return None
+
+    def _refused(self, selector: str, view: GraphView) -> bool:
+        """Return whether a model was refused beside the other because too much correlates."""
+        return any(
+            selector in a.action.parameters and "correlation_too_high" in a.decision.reasons for a in view.attempts
+        )
 
     def _joined(self, tip: str, view: GraphView) -> bool:
         path = view.path(tip)
@@ -90,24 +112,26 @@ class RulesPlanner:
         return best
 
     def _best(self, state: str, view: GraphView, context: JobContext, groups: tuple[str, ...]) -> Option | None:
-        """Return the option of some groups with the largest expected drop that no lesson rules out."""
+        """Return the best option of some groups, if there is one."""
+        return next(iter(self._options(state, view, context, groups)), None)
+
+    def _options(self, state: str, view: GraphView, context: JobContext, groups: tuple[str, ...]) -> list[Option]:
+        """Return the options of some groups that no lesson rules out, the largest expected drop first."""
         found: list[Option] = []
         for rule in (r for r in self._curriculum if r.group in groups):
-            if rule.always and any(
-                rule.kind is a.action.kind or a.action.kind is ActionKind.BACKGROUND for a in view.path(state)
-            ):
+            if rule.always and any(a.action.kind in _LINEAR_KINDS for a in view.path(state)):
                 continue
             for option in options_of(rule, view.states[state], context, self._thresholds):
                 left = narrowed(option, state, view, self._thresholds)
                 if left is not None and not self._excluded(left, state, view):
                     found.append(left)
-        return max(found, key=lambda o: (self._claim(o, view.states[state]), o.drop, o.rule.name)) if found else None
+        return sorted(found, key=lambda o: (self._claim(o, view.states[state]), o.drop, o.rule.name), reverse=True)
 
     def _claim(self, option: Option, state: FitState) -> float:
-        """Rank by the share of the offsets' misfit that a cause alone explains where shifts and cells compete.
-
-        Far from the lines the linear gain misleads; the measured offsets do not.
-        """
+        """Rank by what a cause alone explains of the offsets, far from the lines: there the linear gain misleads."""
+        rms = state.features.get("position.rms")
+        if rms is None or not rms.available or (rms.value or 0.0) <= self._thresholds.linear_rms:
+            return 0.0
         cause = {"zero": "zero", "displacement": "displacement", "lattice": "cell"}.get(option.rule.name)
         feature = state.features.get(f"position.alone.{cause}") if cause else None
         if feature is None or not feature.available or feature.significance is None:
