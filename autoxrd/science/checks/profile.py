@@ -36,15 +36,31 @@ def _imaginary(result: FitArrays, parameters: Parameters, limits: Limits) -> lis
     gauss = u * tangent**2 + v * tangent + w
     lorentz = parameters.value("profile.X") * secant + parameters.value("profile.Y") * tangent
     found: list[Violation] = []
+    unsure = limits.esd_sigmas * _gauss_esd(result, tangent)
     for phase in result.phases:
         size, strain = (parameters.value(f"phase.{phase.name}.{part}_gauss") for part in ("size", "strain"))
         squared = gauss + np.square(size * secant) + np.square(strain * tangent)
         linear = lorentz + parameters.value(f"phase.{phase.name}.size") * secant
         linear = linear + parameters.value(f"phase.{phase.name}.strain") * tangent
-        trouble = _first_trouble(squared, linear)
+        # what is compatible with nothing within its own uncertainty is nothing
+        trouble = _first_trouble(np.where((squared < 0.0) & (squared >= -unsure), 0.0, squared), linear)
         if trouble is not None:
             found.append(_impossible(phase.name, trouble, squared, linear, theta, limits))
     return found
+
+
+def _gauss_esd(result: FitArrays, tangent: np.ndarray) -> np.ndarray:
+    """Return the esd of u tan^2 + v tan + w where these are refined, else 0; deg^2."""
+    names = list(result.covariance_names)
+    design = {"profile.U": tangent**2, "profile.V": tangent, "profile.W": np.ones_like(tangent)}
+    free = [name for name in design if name in names]
+    if not free:
+        return np.zeros_like(tangent)
+    rows = [names.index(name) for name in free]
+    columns = np.array([design[name] for name in free])
+    variance = np.einsum("ik,ij,jk->k", columns, np.asarray(result.covariance)[np.ix_(rows, rows)], columns)
+    esd: np.ndarray = np.sqrt(np.maximum(variance, 0.0))
+    return esd
 
 
 def _impossible(
