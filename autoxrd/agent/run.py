@@ -73,12 +73,15 @@ def start_job(
         with Graph.create(directory, record) as graph, _session(job, session) as live:
             graph.add_event("started")
             controller = Controller(job, graph, live, get_planner(job.planner), listener)
-            controller.prepare()
+            with _interruption_recorded(graph):
+                controller.prepare()
             made = False
             return _drive(controller, job, graph, live, directory, began, command)
-    finally:
+    except Exception:
+        # an error, not an interruption: what was interrupted can be resumed, even without a root
         if made:
             shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 def resume_job(directory: Path, *, listener: Listener = nobody, command: str = "") -> Finished:
@@ -122,6 +125,17 @@ def _session(job: Job, given: EngineSession | None) -> Iterator[EngineSession]:
         session.close()
 
 
+@contextmanager
+def _interruption_recorded(graph: Graph) -> Iterator[None]:
+    """Write an interruption into the graph before it goes on its way."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if graph.finished() is None:
+            graph.add_event("interrupted", {"reason": "signal"})
+        raise
+
+
 def _drive(
     controller: Controller,
     job: Job,
@@ -131,15 +145,11 @@ def _drive(
     began: float,
     command: str,
 ) -> Finished:
-    """Run to the end; an interruption is written into the graph before it goes on its way."""
-    try:
+    """Run to the end and write the report."""
+    with _interruption_recorded(graph):
         stopped = controller.run()
         conclusion = conclude(graph, job, stopped)
         engine_files, trouble = export_files(session, graph, graph.state(conclusion.state_id))
-    except KeyboardInterrupt:
-        if graph.finished() is None:
-            graph.add_event("interrupted", {"reason": "signal"})
-        raise
     notices: list[Notice] = list(trouble)
     report = report_input(
         graph,

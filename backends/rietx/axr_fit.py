@@ -104,13 +104,7 @@ def _report(
         "parameters": parameters + derived,
         "phases": phases,
         "covariance_names": names,
-        "convergence": {
-            "converged": outcome.converged,
-            "cycles": outcome.cycles,
-            "max_shift_over_esd": outcome.shift,
-            "status": outcome.status,
-            "dropped": [*outcome.unmatched, *outcome.dropped],
-        },
+        "convergence": _ending(outcome),
         "engine_r": _figures(statistics, outcome),
         "notices": [
             list(item)
@@ -123,17 +117,32 @@ def _report(
         "mode": state.mode,
         "esd_kind": "berar_lelann",
     }
-    arrays = {
-        "x": model.tt,
-        "y_obs": model.y_obs,
-        "sigma": model.sigma,
+    arrays = _arrays(seen) | {"covariance": covariance}
+    arrays.update({f"reflections_{key}": value for key, value in reflection_arrays(state, seen).items()})
+    return state, meta, arrays
+
+
+def _ending(outcome: Outcome) -> dict[str, Any]:
+    """Return how the least squares ended, in the protocol's form."""
+    return {
+        "converged": outcome.converged,
+        "cycles": outcome.cycles,
+        "max_shift_over_esd": outcome.shift,
+        "status": outcome.status,
+        "dropped": [*outcome.unmatched, *outcome.dropped],
+    }
+
+
+def _arrays(seen: Any) -> dict[str, np.ndarray]:
+    """Return the curves on the points that were used."""
+    return {
+        "x": seen.model.tt,
+        "y_obs": seen.model.y_obs,
+        "sigma": seen.model.sigma,
         "y_calc": seen.y_calc,
         "background": seen.background,
         "phase_patterns": seen.parts,
-        "covariance": covariance,
     }
-    arrays.update({f"reflections_{key}": value for key, value in reflection_arrays(state, seen).items()})
-    return state, meta, arrays
 
 
 def _short(notices: list[tuple[str, str]]) -> list[tuple[str, str]]:

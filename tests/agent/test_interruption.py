@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -10,12 +11,33 @@ import subprocess
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from autoxrd.agent.controller import rejudge
 from autoxrd.store.verify import verify
 from tests.agent.conftest import COMMAND, Run
+
+
+def _parents() -> dict[int, int]:
+    """Return pid -> parent's pid of all processes that are no zombies (Linux)."""
+    found: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                found[int(stat.parent.name)] = int(parent)
+    return found
+
+
+def _running() -> set[int]:
+    return set(_parents())
+
+
+def _descendants(pid: int) -> set[int]:
+    parents, found = _parents(), {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
 
 
 def _start(inputs: tuple[Path, Path], out: Path) -> subprocess.Popen[bytes]:
@@ -38,11 +60,13 @@ def test_kill_at_a_random_moment(
     child = _start(inputs, out)
     _wait_for_job(out, child)
     time.sleep(random.Random(seed).uniform(0.0, 9.0))
-    helpers = psutil.Process(child.pid).children(recursive=True) if child.poll() is None else []
+    helpers = _descendants(child.pid) if child.poll() is None else set()
     child.send_signal(signal.SIGKILL)
     child.wait(timeout=30)
-    _, alive = psutil.wait_procs(helpers, timeout=5)
-    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE], "an engine outlived its job"
+    end = time.monotonic() + 5
+    while (alive := helpers & _running()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not alive, "an engine outlived its job"
     done = autoxrd("resume", out, "--json")
     got = json.loads(done.stdout)
     assert got["final_state"] == expected["final_state"]

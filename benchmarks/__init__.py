@@ -1,0 +1,1 @@
+"""Benchmarks that are run by hand; the tests use their fast parts."""
