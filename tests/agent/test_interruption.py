@@ -42,7 +42,13 @@ def _descendants(pid: int) -> set[int]:
 
 def _start(inputs: tuple[Path, Path], out: Path) -> subprocess.Popen[bytes]:
     words = ["refine", str(inputs[0]), "-s", str(inputs[1]), "--anode", "Cu", "--out", str(out), "--json"]
-    return subprocess.Popen([*COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # A shell starts what runs in its background with SIGINT ignored; a person's terminal does not.
+    return subprocess.Popen(
+        [*COMMAND, *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
 
 
 def _wait_for_job(out: Path, child: subprocess.Popen[bytes]) -> None:
