@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from autoxrd.agent.job import Job
@@ -13,6 +12,7 @@ from autoxrd.errors import EngineError
 from autoxrd.gates.policy import plausibility_limits
 from autoxrd.science.inputs import MeasureContext
 from autoxrd.science.observe import measure
+from autoxrd.science.statistics import weighted_profile_r
 
 __all__ = ["command_for", "measure_state", "reachable_rwp", "released_after"]
 
@@ -66,9 +66,7 @@ def reachable_rwp(session: EngineSession, snapshot: Snapshot) -> Feature:
     if not result.convergence.converged:
         reason = f"the profile match did not converge ({result.convergence.status or 'no status'})"
         return Feature(value=None, available=False, reason=reason)
-    weight = 1.0 / result.sigma**2
-    misfit = float((weight * (result.y_obs - result.y_calc) ** 2).sum())
-    return Feature(value=math.sqrt(misfit / float((weight * result.y_obs**2).sum())), n_used=result.x.size)
+    return Feature(value=weighted_profile_r(result.y_obs, result.sigma, result.y_calc), n_used=result.x.size)
 
 
 def measure_state(

@@ -17,6 +17,7 @@ from autoxrd.engines.protocol import EngineCommand, EngineResult, EngineSession,
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import NotFound
 from autoxrd.primitives import sha256_hex
+from autoxrd.science.statistics import weighted_profile_r
 from autoxrd.store.graph import Graph
 
 __all__ = ["ReplayOutcome", "ReplayStep", "replay_job"]
@@ -109,10 +110,7 @@ def _replay(
 def _compare(label: str, state_id: str, recorded: FitState, snapshot: Snapshot, result: EngineResult) -> ReplayStep:
     values = {p.name: p.value for p in result.parameters}
     differences = [_relative(p.value, values.get(p.name, math.nan)) for p in recorded.parameters]
-    weights = 1.0 / result.sigma**2
-    rwp = math.sqrt(
-        float((weights * (result.y_obs - result.y_calc) ** 2).sum()) / float((weights * result.y_obs**2).sum())
-    )
+    rwp = weighted_profile_r(result.y_obs, result.sigma, result.y_calc)
     identical = (
         sha256_hex(snapshot.payload) == recorded.snapshot and sha256_hex(encode_result(result)) == recorded.arrays
     )

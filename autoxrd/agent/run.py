@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from autoxrd.agent.controller import Controller
 from autoxrd.agent.events import Listener, nobody
 from autoxrd.agent.job import Job, SourceFile
 from autoxrd.agent.result import conclude, export_files, report_input
-from autoxrd.domain.pattern import Notice
 from autoxrd.engines.protocol import EngineSession
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import EngineUnavailable
@@ -24,8 +23,6 @@ from autoxrd.store.artifacts import ArtifactStore
 from autoxrd.store.graph import ARTIFACTS_NAME, Graph
 
 __all__ = ["Finished", "resume_job", "start_job"]
-
-SessionFactory = Callable[[], EngineSession]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +147,12 @@ def _drive(
         stopped = controller.run()
         conclusion = conclude(graph, job, stopped)
         engine_files, trouble = export_files(session, graph, graph.state(conclusion.state_id))
-    notices: list[Notice] = list(trouble)
     report = report_input(
         graph,
         job,
         conclusion,
         engine_files=engine_files,
-        extra_notices=notices,
+        extra_notices=trouble,
         wall_seconds=time.monotonic() - began,
         command=command,
     )

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from autoxrd.domain.state import FitState
 
-__all__ = ["BELOW_NOISE", "GAIN_PREFIX", "Reading", "hard_violations", "is_non_negative", "read_metric"]
+__all__ = [
+    "BELOW_NOISE",
+    "GAIN_PREFIX",
+    "Reading",
+    "background_terms",
+    "hard_violations",
+    "is_non_negative",
+    "read_metric",
+]
 
 BELOW_NOISE = "below_noise"
 """Reason of a feature that is absent because nothing of it rises above the noise: it counts as zero."""
@@ -53,6 +61,11 @@ def is_non_negative(name: str) -> bool:
 def hard_violations(state: FitState) -> int:
     """Return the number of hard violations of a state."""
     return sum(1 for violation in state.violations if violation.severity == "hard")
+
+
+def background_terms(state: FitState) -> int:
+    """Return the number of background coefficients of a state."""
+    return sum(1 for parameter in state.parameters if parameter.name.startswith("background."))
 
 
 def read_metric(state: FitState, name: str) -> Reading:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from autoxrd.domain.action import Action, ActionKind, Prediction
 from autoxrd.domain.decision import GateCheck, PredictionOutcome
 from autoxrd.domain.state import FitState
-from autoxrd.gates.metrics import GAIN_PREFIX, read_metric
+from autoxrd.gates.metrics import GAIN_PREFIX, background_terms, read_metric
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.selectors import covers, parse_parameter, resolve, resolve_all
 from autoxrd.gates.tables import MORE_BACKGROUND, of_mechanism
@@ -211,7 +211,10 @@ def _before(metric: str, parent: FitState, candidate: FitState, parent_rwp: floa
 
 def _after(metric: str, before: float | None, parent: FitState, candidate: FitState) -> float | None:
     name = metric.removeprefix(GAIN_PREFIX)
-    freed = _has_more_terms(parent, candidate) if name == MORE_BACKGROUND else _is_free(name, candidate)
+    if name == MORE_BACKGROUND:
+        freed = background_terms(candidate) > background_terms(parent)
+    else:
+        freed = _is_free(name, candidate)
     if not metric.startswith(GAIN_PREFIX) or not freed:
         return read_metric(candidate, metric).level
     # What is free has no gain left by construction: that it fell could not fail. What was promised can.
@@ -219,13 +222,6 @@ def _after(metric: str, before: float | None, parent: FitState, candidate: FitSt
         return None
     gained = (parent.quality.chi2 - candidate.quality.chi2) / parent.quality.chi2
     return max(0.0, before - gained) if math.isfinite(gained) else None
-
-
-def _has_more_terms(parent: FitState, candidate: FitState) -> bool:
-    def terms(state: FitState) -> int:
-        return sum(1 for parameter in state.parameters if parameter.name.startswith("background."))
-
-    return terms(candidate) > terms(parent)
 
 
 def _is_free(text: str, state: FitState) -> bool:

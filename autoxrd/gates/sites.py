@@ -8,7 +8,7 @@ from typing import Self
 from autoxrd.domain.state import FitState
 from autoxrd.gates.selectors import Selector, parse_parameter
 
-__all__ = ["Sites"]
+__all__ = ["Sites", "same_position"]
 
 _SAME_POSITION = 1e-4
 """Fractional coordinates closer than this are one site (a CIF gives four to five decimals)."""
@@ -46,7 +46,7 @@ class Sites:
             position = (found["x"], found["y"], found["z"])
             cell = int((position[0] % 1.0) * _CELLS)
             near = [entry for step in (-1, 0, 1) for entry in seen.get((phase, (cell + step) % _CELLS), ())]
-            first = next((other for other, there in near if _same_position(position, there)), label)
+            first = next((other for other, there in near if same_position(position, there)), label)
             owner[(phase, label)] = first
             seen.setdefault((phase, cell), []).append((first, position))
         return cls(owner)
@@ -75,6 +75,6 @@ class Sites:
         return meaning is not None and meaning.kind == "atom" and (self.key(meaning), meaning.family) in shared
 
 
-def _same_position(first: Position, second: Position) -> bool:
-    # Coordinates are compared modulo the lattice: 0.99999 and 0.00000 are one position.
-    return all(abs((a - b + 0.5) % 1.0 - 0.5) < _SAME_POSITION for a, b in zip(first, second, strict=True))
+def same_position(first: Position, second: Position, tolerance: float = _SAME_POSITION) -> bool:
+    """Return whether fractional coordinates agree modulo the lattice: 0.99999 and 0.00000 are one position."""
+    return all(abs((a - b + 0.5) % 1.0 - 0.5) < tolerance for a, b in zip(first, second, strict=True))

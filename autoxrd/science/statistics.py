@@ -5,6 +5,7 @@ Definitions: DESIGN section 7; R factors after Toby (2006), doi:10.1154/1.217980
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.science.settings import StatisticsSettings
 
-__all__ = ["FitStatistics", "fit_statistics", "structured_fraction"]
+__all__ = ["FitStatistics", "fit_statistics", "structured_fraction", "weighted_profile_r"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,18 @@ def _bias(x: FloatArray, y: FloatArray, e: FloatArray) -> tuple[float, float]:
         return float(e[mask].mean()) / mean if mean != 0 else 0.0
 
     return one(low), one(high)
+
+
+def weighted_profile_r(y: FloatArray, sigma: FloatArray, y_calc: FloatArray) -> float:
+    """Return Rwp = sqrt(sum w e^2 / sum w y^2) as a fraction (Toby 2006, doi:10.1154/1.2179804).
+
+    Args:
+        y: observed intensity, shape (n,).
+        sigma: its standard uncertainty, shape (n,), > 0.
+        y_calc: calculated intensity with background, shape (n,).
+    """
+    w, e = 1.0 / np.square(sigma), y - y_calc
+    return math.sqrt(_ratio(float(np.dot(w, e * e)), float(np.dot(w, y * y))))
 
 
 def fit_statistics(

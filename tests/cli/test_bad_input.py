@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.agent.conftest import COMMAND
 from tests.agent.small import CIF
 
-COMMAND = [sys.executable, "-P", "-c", "from autoxrd.cli.main import main; main()"]
 GOOD = "".join(f"{x:.3f} {100 + 900 * np.exp(-(((x - 28.3) / 0.1) ** 2)):.0f}\n" for x in np.arange(20, 60, 0.05))
 
 

@@ -30,7 +30,6 @@ class Thresholds:
         fraction_promised: share of the Gauss-Newton gain that an action promises; the linear
             estimate is an upper bound on a curved surface.
         fraction_rwp: share of the Rwp fall expected from that gain that an action promises.
-        fraction_feature: share of a residual feature that an action promises to remove.
         phase_share: intensity share below which a phase keeps coordinates and displacement parameters fixed.
         lines_per_parameter: observed reflections wanted for each coordinate or displacement parameter.
         linear_rms: rms offset of the lines in FWHM up to which the gains of shifts can be trusted; beyond, the
@@ -54,7 +53,6 @@ class Thresholds:
     feature_significance: float = 5.0
     fraction_promised: float = 0.3
     fraction_rwp: float = 0.2
-    fraction_feature: float = 0.3
     phase_share: float = 0.10
     lines_per_parameter: float = 3.0
     linear_rms: float = 0.3
@@ -86,7 +84,7 @@ class Rule:
 
     Args:
         name: unique, for the record.
-        group: order in the curriculum (`ORDER`); inside a group the largest expected gain goes first.
+        group: order in the curriculum (`order_of`); inside a group the largest expected gain goes first.
         gains: patterns of the selectors whose release gains argue for it; ``*`` inside a name is a phase or atom.
         always: part of every model: release all that match, whatever the gain.
         together: release all significant ones in one action (True) or the best one alone.

@@ -1,8 +1,10 @@
-"""Zero offset or specimen displacement? Both move all lines; the data decide, in two branches.
+"""Which of two models moves the lines? The data decide, in two branches.
 
-Each branch frees one of the two, then the cell and the profile: only with these free do the two laws differ by what
-the data can show (a wrong cell or an asymmetric profile mimics either). The branch with the better information
-criterion goes on. That the two cells differ is part of the uncertainty, and is told.
+In Bragg-Brentano geometry a zero offset and a specimen displacement are rivals; elsewhere a zero offset and the axial
+divergence, where the two and the cell cannot be had together. Each branch frees one of the two, then the cell and the
+profile: only with these free do the two laws differ by what the data can show (a wrong cell or an asymmetric profile
+mimics either). The branch with the better information criterion goes on. That the two cells differ is part of the
+uncertainty, and is told.
 """
 
 from __future__ import annotations

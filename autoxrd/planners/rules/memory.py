@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from autoxrd.domain.action import Action
 from autoxrd.domain.state import FitState
+from autoxrd.gates.metrics import GAIN_PREFIX
+from autoxrd.gates.tables import MORE_BACKGROUND
 from autoxrd.planners.protocol import AttemptView, GraphView
 from autoxrd.planners.rules.catalogue import Thresholds
 from autoxrd.planners.rules.options import Option
 
-__all__ = ["MORE_TERMS", "faulty_selectors", "lessons", "narrowed", "released_by"]
-
-MORE_TERMS = "background.more"
+__all__ = ["faulty_selectors", "lessons", "narrowed", "released_by"]
 
 
 def released_by(action: Action) -> frozenset[str]:
     """Return what an action released, terms added to a background under the name of their gain."""
-    return frozenset(action.parameters) if action.parameters else frozenset({MORE_TERMS})
+    return frozenset(action.parameters) if action.parameters else frozenset({MORE_BACKGROUND})
 
 
 def faulty_selectors(attempt: AttemptView, view: GraphView) -> frozenset[str]:
@@ -80,6 +80,6 @@ def _grown(option: Option, attempt: AttemptView, state: str, view: GraphView, th
     refused = [a for a in lessons(option, state, view) if released_by(a.action) >= set(option.selectors)]
     if len(refused) >= thresholds.retries:
         return False
-    feature = view.states[attempt.parent].features.get(f"release_gain.{option.selectors[0]}")
+    feature = view.states[attempt.parent].features.get(GAIN_PREFIX + option.selectors[0])
     earlier = feature.value if feature is not None and feature.available and feature.value else 0.0
     return option.gains[0] >= thresholds.retry_share * earlier

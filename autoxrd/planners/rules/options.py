@@ -10,12 +10,14 @@ from fnmatch import fnmatchcase
 from autoxrd.domain.instrument import Radiation
 from autoxrd.domain.state import Feature, FitState
 from autoxrd.domain.structure import AtomSite
+from autoxrd.gates.metrics import GAIN_PREFIX
+from autoxrd.gates.selectors import parse_selector
+from autoxrd.gates.sites import same_position
 from autoxrd.planners.protocol import JobContext
 from autoxrd.planners.rules.catalogue import Rule, Thresholds
 
 __all__ = ["Option", "expected_drop", "options_of", "significant"]
 
-_PREFIX = "release_gain."
 _SAME_SITE = 1e-3
 """Fractional coordinates closer than this are one site."""
 
@@ -75,52 +77,46 @@ def _worth(feature: Feature, thresholds: Thresholds) -> bool:
 
 
 def _gains(state: FitState, rule: Rule) -> Mapping[str, Feature]:
-    return {
-        name.removeprefix(_PREFIX): feature
-        for name, feature in sorted(state.features.items())
-        if name.startswith(_PREFIX) and any(fnmatchcase(name.removeprefix(_PREFIX), glob) for glob in rule.gains)
-    }
+    gains = {n.removeprefix(GAIN_PREFIX): f for n, f in sorted(state.features.items()) if n.startswith(GAIN_PREFIX)}
+    return {name: f for name, f in gains.items() if any(fnmatchcase(name, glob) for glob in rule.gains)}
 
 
-def _phase(selector: str) -> str | None:
-    parts = selector.split(".")
-    return parts[1] if parts[0] == "phase" and len(parts) > 2 else None
-
-
-def _supported(selector: str, state: FitState, rule: Rule, thresholds: Thresholds) -> bool:
+def _supported(selector: str, state: FitState, thresholds: Thresholds) -> bool:
     """Minor phases keep their atoms fixed until their own scattering supports them."""
-    if not rule.structural:
-        return True
-    share = {p.name: p.intensity_share for p in state.phases}.get(_phase(selector) or "")
+    share = {p.name: p.intensity_share for p in state.phases}.get(parse_selector(selector).phase)
     return share is None or share >= thresholds.phase_share
 
 
-def _shared(selector: str, context: JobContext) -> bool:
+def _atom(selector: str, context: JobContext) -> tuple[AtomSite | None, tuple[AtomSite, ...]]:
+    """Return the atom that a selector names, and all atoms of its structure in order."""
+    meaning = parse_selector(selector)
+    atoms = next((s.atoms for s in context.structures if s.name == meaning.phase), ())
+    return next((a for a in atoms if a.label == meaning.label), None), atoms
+
+
+def _stands_for_site(selector: str, context: JobContext) -> bool:
     """Return whether an atom is the first of several species on one site (the engine ties the others to it)."""
-    parts = selector.split(".")
-    phase, label = parts[1], ".".join(parts[3:-1])
-    for structure in context.structures:
-        if structure.name == phase:
-            atoms = {a.label: a for a in structure.atoms}
-            here = atoms.get(label)
-            same = [a.label for a in structure.atoms if here and _distance_zero(a, here)]
-            return len(same) > 1 and same[0] == label
-    return False
+    here, atoms = _atom(selector, context)
+    if here is None:
+        return False
+    place = (here.x, here.y, here.z)
+    site = [a.label for a in atoms if same_position((a.x, a.y, a.z), place, _SAME_SITE)]
+    return len(site) > 1 and site[0] == here.label
 
 
 def _is_unseen_hydrogen(selector: str, context: JobContext) -> bool:
     """One electron, drawn towards its bond: X-rays give neither its place nor its motion."""
-    if context.instrument.radiation is not Radiation.XRAY:
-        return False
-    parts = selector.split(".")
-    label = ".".join(parts[3:-1])
-    atoms = [a for s in context.structures if s.name == parts[1] for a in s.atoms if a.label == label]
-    return any(atom.element in ("H", "D") for atom in atoms)
+    here, _ = _atom(selector, context)
+    return here is not None and here.element in ("H", "D") and context.instrument.radiation is Radiation.XRAY
 
 
-def _distance_zero(one: AtomSite, other: AtomSite) -> bool:
-    pairs = ((one.x, other.x), (one.y, other.y), (one.z, other.z))
-    return all(abs((a - b + 0.5) % 1.0 - 0.5) < _SAME_SITE for a, b in pairs)
+def _allowed(selector: str, rule: Rule, state: FitState, context: JobContext, thresholds: Thresholds) -> bool:
+    """Return whether a rule may release a selector, whatever it would gain."""
+    return (
+        (not rule.structural or _supported(selector, state, thresholds))
+        and (not rule.shared_sites or _stands_for_site(selector, context))
+        and not (rule.heavy_only and _is_unseen_hydrogen(selector, context))
+    )
 
 
 def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thresholds) -> list[Option]:
@@ -132,9 +128,7 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
         selector: feature
         for selector, feature in free.items()
         if (_worth(feature, thresholds) or (rule.always and (feature.value or 0.0) > 0.0))
-        and _supported(selector, state, rule, thresholds)
-        and (not rule.shared_sites or _shared(selector, context))
-        and not (rule.heavy_only and _is_unseen_hydrogen(selector, context))
+        and _allowed(selector, rule, state, context, thresholds)
     }
     if not worth:
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from autoxrd.domain.action import ActionKind
 from autoxrd.domain.instrument import Geometry
 from autoxrd.domain.state import FitState
+from autoxrd.gates.metrics import background_terms
 from autoxrd.planners.protocol import Finish, GraphView, JobContext, Proposal
 from autoxrd.planners.rules.catalogue import CURRICULUM, EARLY_GROUPS, Rule, Thresholds, order_of
 from autoxrd.planners.rules.forks import (
@@ -18,10 +19,9 @@ from autoxrd.planners.rules.forks import (
 )
 from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
-from autoxrd.planners.rules.writing import background_terms, joint_action, write_action
+from autoxrd.planners.rules.writing import joint_action, write_action
 
 __all__ = ["RulesPlanner"]
-
 
 _LINEAR_KINDS = (ActionKind.SCALE, ActionKind.BACKGROUND)
 _PLACING_GROUPS = {"linear", "shift", "cell"}
@@ -79,7 +79,7 @@ class RulesPlanner:
         tried = {position_model(a, models) for a in view.children(fork.state)}
         flat = context.instrument.geometry is Geometry.BRAGG_BRENTANO
         for option in self._options(fork.state, view, context, ("shift", "asymmetry")):
-            (selector,) = option.selectors if len(option.selectors) == 1 else ("",)
+            selector = option.selectors[0]  # each of these rules has one
             if selector in models and selector not in tried and (flat or self._refused(selector, view)):
                 return Proposal(write_action(option, view.states[fork.state], fork.state, self._thresholds))
         return None
@@ -123,7 +123,7 @@ class RulesPlanner:
                 continue
             for option in options_of(rule, view.states[state], context, self._thresholds):
                 left = narrowed(option, state, view, self._thresholds)
-                if left is not None and not self._excluded(left, state, view):
+                if left is not None and not self._excluded(left, view.states[state]):
                     found.append(left)
         return sorted(found, key=lambda o: (self._claim(o, view.states[state]), o.drop, o.rule.name), reverse=True)
 
@@ -138,11 +138,11 @@ class RulesPlanner:
             return 0.0
         return feature.significance
 
-    def _excluded(self, option: Option, state: str, view: GraphView) -> bool:
+    def _excluded(self, option: Option, state: FitState) -> bool:
         """Zero and displacement are rivals; an occupancy and the displacement parameter of its atom are too."""
-        released = view.states[state].released
+        released = state.released
         if option.rule.kind is ActionKind.BACKGROUND_MODEL:
-            wanted = background_terms(view.states[state]) + option.n_parameters
+            wanted = background_terms(state) + option.n_parameters
             return "background" not in released or wanted > self._thresholds.most_terms
         if option.rule.group == "shift":
             return any(name in ("instrument.zero", "sample.displacement") for name in released)

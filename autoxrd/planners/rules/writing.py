@@ -6,16 +6,17 @@ import math
 
 from autoxrd.domain.action import Action, ActionKind, Bound, Evidence, Prediction, Stage
 from autoxrd.domain.state import FitState
+from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.planners.rules.catalogue import QUANTITY_BOUNDS, Thresholds
 from autoxrd.planners.rules.options import Option, significant
 
-__all__ = ["background_terms", "joint_action", "write_action"]
+__all__ = ["joint_action", "write_action"]
 
 
 def write_action(option: Option, state: FitState, state_id: str, thresholds: Thresholds) -> Action:
     """Write the action with its evidence (the gains and features that argue for it) and its predictions."""
     best = max(range(len(option.gains)), key=lambda i: (option.gains[i], option.selectors[i]))
-    gain = f"release_gain.{option.selectors[best]}"
+    gain = GAIN_PREFIX + option.selectors[best]
     value = option.gains[best]
     evidence = [_claim(gain, value, min(thresholds.relative_drop / 4, 0.5 * value), state_id)]
     predictions = [
@@ -30,7 +31,7 @@ def write_action(option: Option, state: FitState, state_id: str, thresholds: Thr
     for name in seen[:2]:
         level = float(state.features[name].value or 0.0)
         evidence.append(_claim(name, level, 0.5 * abs(level), state_id))
-    bounds, settings = _bounds(option, state), _settings(option, state)
+    bounds, settings = _bounds(option), _settings(option, state)
     kind = ActionKind.BACKGROUND if option.selectors[best] == "background" else option.rule.kind
     more_terms = kind is ActionKind.BACKGROUND_MODEL
     return Action(
@@ -72,7 +73,7 @@ def _quantity(selector: str) -> str:
     return selector.rsplit(".", 1)[-1]
 
 
-def _bounds(option: Option, state: FitState) -> tuple[Bound, ...]:
+def _bounds(option: Option) -> tuple[Bound, ...]:
     """Give each parameter of a bounded quantity its limits, by full name."""
     found: list[Bound] = []
     for selector in option.selectors:
@@ -82,18 +83,13 @@ def _bounds(option: Option, state: FitState) -> tuple[Bound, ...]:
     return tuple(found)
 
 
-def background_terms(state: FitState) -> int:
-    """Return the number of background coefficients of a state."""
-    return sum(1 for parameter in state.parameters if parameter.name.startswith("background."))
-
-
 def _settings(option: Option, state: FitState) -> dict[str, int | float | str | tuple[float, ...]]:
     """Give a background its terms, and a texture its axis: the one along which the release gains the most."""
     if option.rule.kind is ActionKind.BACKGROUND_MODEL:
         return {"terms": background_terms(state) + option.n_parameters}
     if option.rule.kind is not ActionKind.PREFERRED_ORIENTATION:
         return {}
-    stem = f"release_gain.{option.selectors[0]}@"
+    stem = f"{GAIN_PREFIX}{option.selectors[0]}@"
     axes = {n.removeprefix(stem): f.value or 0.0 for n, f in state.features.items() if n.startswith(stem)}
     best = max(sorted(axes), key=lambda axis: axes[axis]) if axes else "0,0,1"
     numbers = tuple(float(part) for part in best.split(","))
@@ -103,7 +99,7 @@ def _settings(option: Option, state: FitState) -> dict[str, int | float | str | 
 def _rationale(option: Option, state: FitState, gain: str, value: float, seen: list[str]) -> str:
     names = ", ".join(option.selectors[:6]) + (" and others" if len(option.selectors) > 6 else "")
     count = f"{option.n_parameters} parameter" + ("" if option.n_parameters == 1 else "s")
-    alone = f"{gain.removeprefix('release_gain.')} alone {100 * value:.2g} %"
+    alone = f"{gain.removeprefix(GAIN_PREFIX)} alone {100 * value:.2g} %"
     parts = [
         f"{option.rule.why[0].upper()}{option.rule.why[1:]}.",
         f"Releasing {names} ({count}) promises to lower chi^2 by {100 * option.drop:.2g} % ({alone}).",
