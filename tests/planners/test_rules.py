@@ -171,6 +171,11 @@ def test_an_occupancy_excludes_the_displacement_parameter_of_its_atom() -> None:
     assert _proposed(_after_linear(state)).kind is ActionKind.JOINT
 
 
+def test_an_atom_that_no_action_can_name_is_passed_over() -> None:
+    state = _state({"phase.P.atom.O 1.uiso": 0.3}, released=LINEAR)
+    assert _proposed(_after_linear(state)).kind is ActionKind.JOINT
+
+
 def test_a_minor_phase_keeps_its_atoms() -> None:
     minor = PhaseSummary(name="P", space_group="P m -3 m", weight_fraction=None, cell={}, intensity_share=0.02)
     state = _state({"phase.P.atom.Co.uiso": 0.3}, released=LINEAR, phases=(minor,))

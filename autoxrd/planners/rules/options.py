@@ -11,7 +11,7 @@ from autoxrd.domain.instrument import Radiation
 from autoxrd.domain.state import Feature, FitState
 from autoxrd.domain.structure import AtomSite
 from autoxrd.gates.metrics import GAIN_PREFIX
-from autoxrd.gates.selectors import parse_selector
+from autoxrd.gates.selectors import parse_parameter, parse_selector
 from autoxrd.gates.sites import same_position
 from autoxrd.planners.protocol import JobContext
 from autoxrd.planners.rules.catalogue import Rule, Thresholds
@@ -83,7 +83,10 @@ def _gains(state: FitState, rule: Rule) -> Mapping[str, Feature]:
 
 def _supported(selector: str, state: FitState, thresholds: Thresholds) -> bool:
     """Minor phases keep their atoms fixed until their own scattering supports them."""
-    share = {p.name: p.intensity_share for p in state.phases}.get(parse_selector(selector).phase)
+    meaning = parse_parameter(selector)
+    if meaning is None:  # a label that no action may name
+        return False
+    share = {p.name: p.intensity_share for p in state.phases}.get(meaning.phase)
     return share is None or share >= thresholds.phase_share
 
 
