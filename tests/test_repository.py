@@ -272,9 +272,10 @@ def test_wheel_carries_all_that_runs(wheel_names: set[str]) -> None:
     def place(name: str) -> str:
         return name if name.startswith("autoxrd/") else f"autoxrd/_data/{name}"
 
-    wanted = {place(n) for n in tracked_files() if n.startswith(("autoxrd/", "backends/", "migrations/"))}
+    wanted = {place(n) for n in tracked_files() if n.startswith(("autoxrd/", "backends/", "migrations/", "skills/"))}
     assert any(name.startswith("autoxrd/_data/backends/rietx/") for name in wanted)
     assert any(name.startswith("autoxrd/_data/migrations/versions/") for name in wanted)
+    assert "autoxrd/_data/skills/result-acceptance/SKILL.md" in wanted
     assert "autoxrd/py.typed" in wheel_names
     assert sorted(wanted - wheel_names) == []
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from autoxrd import __version__
-from autoxrd.cli import inspecting, policy, refining
+from autoxrd.cli import asking, inspecting, policy, refining, skills
 from autoxrd.errors import AutoxrdError, EngineError, NotFound, PolicyError, StorageError, UserInputError
 
 __all__ = ["app", "main"]
@@ -30,10 +30,14 @@ app.command("refine")(refining.refine)
 app.command("demo")(refining.demo)
 app.command("resume")(refining.resume)
 app.command("graph")(inspecting.graph)
+app.command("features")(asking.features)
+app.command("diagnose")(asking.diagnose)
+app.command("audit")(asking.audit)
 app.command("verify")(inspecting.verify)
 app.command("replay")(refining.replay)
 app.command("doctor")(inspecting.doctor)
 app.add_typer(policy.app, name="policy")
+app.add_typer(skills.app, name="skills")
 
 
 def _version(show: bool) -> None:

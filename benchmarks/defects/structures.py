@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from autoxrd.domain.structure import CrystalStructure
 
-__all__ = ["SAMPLES", "Sample", "structure"]
+__all__ = ["SAMPLES", "Sample", "cif_text", "structure"]
 
 Atom = tuple[str, str, float, float, float, float]
 """Label, element, x, y, z, Uiso (angstrom^2); all sites are full."""
@@ -183,7 +183,8 @@ _KEYS = ("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle
 _COLUMNS = ("label", "type_symbol", "fract_x", "fract_y", "fract_z", "occupancy", "U_iso_or_equiv")
 
 
-def _cif(name: str) -> str:
+def cif_text(name: str) -> str:
+    """Return the CIF of a crystal."""
     crystal = CRYSTALS[name]
     lines = [f"data_{name}", f"_space_group_name_H-M_alt '{crystal.group}'"]
     lines += [f"_cell_{key} {value}" for key, value in zip(_KEYS, crystal.cell, strict=True)]
@@ -199,5 +200,5 @@ def structure(name: str) -> CrystalStructure:
 
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.cif"
-        path.write_text(_cif(name), encoding="utf-8")
+        path.write_text(cif_text(name), encoding="utf-8")
         return read_structures(path)[0]

@@ -1,0 +1,39 @@
+"""Write real output into the worked examples: ``python -m tests.skills.update [--all] [NAME ...]``.
+
+Commands that state nothing are filled; with ``--all`` also those that state their output whole (no line ``...``). Read what
+was written: that the text around it still says what the output says, only a reader can tell.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from autoxrd.planners.skills import load_skills
+from tests.skills.documents import console_commands
+from tests.skills.sandbox import Kitchen, Sandbox
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def update(name: str, kitchen: Kitchen, *, anew: bool) -> None:
+    path = ROOT / "skills" / name / "references" / "example.md"
+    text = path.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        sandbox = Sandbox(Path(folder), kitchen)
+        for command in console_commands(text):
+            answer = sandbox.run(command.line)
+            if not command.stated.strip() or (anew and "..." not in command.stated.split("\n")):
+                shown = re.sub(r"[ \t]+$", "", answer.out or answer.err, flags=re.MULTILINE)
+                text = text.replace(f"$ {command.line}\n{command.stated}", f"$ {command.line}\n{shown}", 1)
+    path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as kept:
+        shared = Kitchen(Path(kept))
+        names = [word for word in sys.argv[1:] if word != "--all"]
+        for given in names or list(load_skills()):
+            update(given, shared, anew="--all" in sys.argv)
