@@ -10,6 +10,7 @@ from autoxrd.agent.codec import encode_result, encode_structures
 from autoxrd.agent.events import Listener, Prepared, StepDone, StepStarted, nobody
 from autoxrd.agent.fitting import command_for, measure_state, reachable_rwp
 from autoxrd.agent.job import Job
+from autoxrd.agent.viewing import check_action, graph_view, job_context, known_parameters
 from autoxrd.domain.action import Action, Stage
 from autoxrd.domain.decision import Decision, GateCheck
 from autoxrd.domain.state import FitState
@@ -17,7 +18,7 @@ from autoxrd.engines.protocol import EngineCommand, EngineResult, EngineSession,
 from autoxrd.errors import EngineError
 from autoxrd.gates.acceptance import judge, reject
 from autoxrd.gates.preflight import preflight
-from autoxrd.planners.protocol import AttemptView, Finish, GraphView, JobContext, Planner
+from autoxrd.planners.protocol import AttemptView, Finish, GraphView, Planner
 from autoxrd.store.graph import Graph
 from autoxrd.store.rows import recorded_form
 
@@ -73,9 +74,7 @@ class Controller:
         self._session = session
         self._planner = planner
         self._tell = listener
-        self._context = JobContext(
-            instrument=job.instrument, structures=job.structures, parameter_price=job.policy.utility.parameter
-        )
+        self._context = job_context(job)
         self._view: GraphView | None = None
         self._started = time.monotonic()
 
@@ -127,15 +126,7 @@ class Controller:
         began = time.monotonic()
         parent = view.states[action.parent]
         ordinal = len(view.attempts) + 1
-        rejected = [a.action for a in view.children(action.parent) if not a.accepted]
-        checks = preflight(
-            action,
-            parent,
-            action.parent,
-            policy=self._job.policy,
-            known_parameters=known_parameters(parent),
-            rejected=rejected,
-        )
+        checks = check_action(action, view, self._job.policy)
         if all(check.passed for check in checks):
             self._tell(StepStarted(ordinal, action, parent))
             outcome = self._execute(action, parent, checks)
@@ -202,12 +193,7 @@ class Controller:
 
     def _current_view(self) -> GraphView:
         if self._view is None:
-            root = self._graph.root()
-            assert root is not None
-            attempts = [
-                AttemptView(a.ordinal, a.parent, a.action, a.decision, a.candidate) for a in self._graph.attempts()
-            ]
-            self._view = GraphView(root, {node.id: node.state for node in self._graph.states()}, attempts)
+            self._view = graph_view(self._graph)
         return self._view
 
     def _extend_view(self, view: GraphView, attempt: AttemptView, outcome: _Outcome) -> None:
@@ -216,13 +202,6 @@ class Controller:
         if attempt.candidate is not None and outcome.candidate is not None:
             states[attempt.candidate] = outcome.candidate
         self._view = GraphView(view.root, states, [*view.attempts, attempt])
-
-
-def known_parameters(state: FitState) -> list[str]:
-    """Return the parameters that an action may name: those of the state, and the texture that each phase may get."""
-    names = [p.name for p in state.parameters]
-    textures = [f"phase.{phase.name}.preferred_orientation" for phase in state.phases]
-    return names + [name for name in textures if name not in names]
 
 
 def rejudge(action: Action, parent: FitState, candidate: FitState, policy: dict[str, object]) -> Decision:

@@ -14,7 +14,10 @@ from autoxrd.science.inputs import MeasureContext
 from autoxrd.science.observe import measure
 from autoxrd.science.statistics import weighted_profile_r
 
-__all__ = ["command_for", "measure_state", "reachable_rwp", "released_after"]
+__all__ = ["NOT_EXECUTED", "command_for", "measure_state", "reachable_rwp", "released_after"]
+
+NOT_EXECUTED = frozenset({ActionKind.ADD_PHASE, ActionKind.SWITCH_PROFILE, ActionKind.PROFILE_MATCH})
+"""Kinds that the rules know and no engine command carries out: to run them would do something else than they say."""
 
 _STEP_CYCLES = 40
 _JOINT_CYCLES = 100

@@ -9,20 +9,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from autoxrd.agent.controller import Controller
+from autoxrd.agent.controller import Controller, Stopped
 from autoxrd.agent.events import Listener, nobody
 from autoxrd.agent.job import Job, SourceFile
 from autoxrd.agent.result import conclude, export_files, report_input
 from autoxrd.engines.protocol import EngineSession
 from autoxrd.engines.registry import get_engine
-from autoxrd.errors import EngineUnavailable
+from autoxrd.errors import EngineUnavailable, StorageError
+from autoxrd.planners.dictated import Author
 from autoxrd.planners.registry import get_planner
 from autoxrd.report.build import write_report
 from autoxrd.report.model import ReportInput
 from autoxrd.store.artifacts import ArtifactStore
 from autoxrd.store.graph import ARTIFACTS_NAME, Graph
 
-__all__ = ["Finished", "resume_job", "start_job"]
+__all__ = ["Finished", "finish_job", "prepare_job", "require_same_engine", "resume_job", "start_job"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,28 @@ def start_job(
         UserInputError, EngineError: the engine cannot use the input, or failed before there was a root.
     """
     began = time.monotonic()
+    with _started(job, directory, sources, session, listener) as (controller, graph, live):
+        return _drive(controller, job, graph, live, directory, began, command)
+
+
+def prepare_job(
+    job: Job,
+    directory: Path,
+    *,
+    sources: tuple[SourceFile, ...] = (),
+    session: EngineSession | None = None,
+    listener: Listener = nobody,
+) -> None:
+    """Start a job as `start_job` does, and leave it at its root state: for whoever takes the steps."""
+    with _started(job, directory, sources, session, listener):
+        pass
+
+
+@contextmanager
+def _started(
+    job: Job, directory: Path, sources: tuple[SourceFile, ...], session: EngineSession | None, listener: Listener
+) -> Iterator[tuple[Controller, Graph, EngineSession]]:
+    """Make the graph and its root; where that fails, a directory made for it is removed again."""
     made = not directory.exists()
     try:
         record = job.to_record(ArtifactStore(directory / ARTIFACTS_NAME), sources)
@@ -73,7 +96,7 @@ def start_job(
             with _interruption_recorded(graph):
                 controller.prepare()
             made = False
-            return _drive(controller, job, graph, live, directory, began, command)
+            yield controller, graph, live
     except Exception:
         # an error, not an interruption: what was interrupted can be resumed, even without a root
         if made:
@@ -92,7 +115,7 @@ def resume_job(directory: Path, *, listener: Listener = nobody, command: str = "
     began = time.monotonic()
     with Graph.open(directory) as graph:
         job = Job.from_record(graph.job, graph.artifacts)
-        _require_same_engine(job)
+        require_same_engine(job)
         if graph.finished() is None:
             graph.add_event("resumed")
         with _session(job, None) as live:
@@ -100,7 +123,8 @@ def resume_job(directory: Path, *, listener: Listener = nobody, command: str = "
             return _drive(controller, job, graph, live, directory, began, command)
 
 
-def _require_same_engine(job: Job) -> None:
+def require_same_engine(job: Job) -> None:
+    """Refuse to go on with another version of the engine than the job was started with."""
     _, version = get_engine(job.engine).available()
     if version != job.engine_version:
         raise EngineUnavailable(
@@ -145,6 +169,46 @@ def _drive(
     """Run to the end and write the report."""
     with _interruption_recorded(graph):
         stopped = controller.run()
+    return _close(stopped, job, graph, session, directory, began, command)
+
+
+def finish_job(directory: Path, state: str, *, by: Author, command: str = "") -> Finished:
+    """Close an open job with a state that someone holds for the result, audit it and write the report.
+
+    Args:
+        directory: of the job.
+        state: id of the root or an accepted state.
+        by: who ends it, for the record.
+        command: command line for the report.
+
+    Raises:
+        NotFound: ``job_not_found``, ``path_unknown``: the state was rejected.
+        StorageError: ``job_finished``, or the graph is locked or damaged.
+    """
+    began = time.monotonic()
+    with Graph.open(directory) as graph:
+        job = Job.from_record(graph.job, graph.artifacts)
+        require_same_engine(job)
+        if graph.finished() is not None:
+            raise StorageError("job_finished", f"{directory} is finished: its report is in it.")
+        graph.accepted_path(state)
+        article = "an" if by == "agent" else "a"
+        text = f"The job was ended by {article} {by}: no planner said that nothing is left to gain."
+        with _session(job, None) as live:
+            return _close(Stopped(state, f"ended_by_{by}", text), job, graph, live, directory, began, command)
+
+
+def _close(
+    stopped: Stopped,
+    job: Job,
+    graph: Graph,
+    session: EngineSession,
+    directory: Path,
+    began: float,
+    command: str,
+) -> Finished:
+    """Audit, close the graph, export the engine's files and write the report."""
+    with _interruption_recorded(graph):
         conclusion = conclude(graph, job, stopped)
         engine_files, trouble = export_files(session, graph, graph.state(conclusion.state_id))
     report = report_input(

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from autoxrd import __version__
-from autoxrd.cli import asking, inspecting, policy, refining, skills
+from autoxrd.cli import asking, inputs, inspecting, policy, refining, skills, stepping
 from autoxrd.errors import AutoxrdError, EngineError, NotFound, PolicyError, StorageError, UserInputError
 
 __all__ = ["app", "main"]
@@ -26,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("inspect")(inputs.inspect)
 app.command("refine")(refining.refine)
 app.command("demo")(refining.demo)
 app.command("resume")(refining.resume)
@@ -33,6 +34,10 @@ app.command("graph")(inspecting.graph)
 app.command("features")(asking.features)
 app.command("diagnose")(asking.diagnose)
 app.command("audit")(asking.audit)
+app.command("propose")(stepping.propose)
+app.command("gate")(stepping.gate)
+app.command("step")(stepping.step)
+app.command("finish")(stepping.finish)
 app.command("verify")(inspecting.verify)
 app.command("replay")(refining.replay)
 app.command("doctor")(inspecting.doctor)

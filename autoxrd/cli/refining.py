@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from autoxrd.agent.inputs import Request
     from autoxrd.agent.run import Finished
 
-__all__ = ["demo", "refine", "replay", "resume"]
+__all__ = ["command_line", "conclude", "demo", "refine", "replay", "resume"]
 
 _Pattern = Annotated[Path, typer.Argument(help="Measured pattern: xy, xye, csv, dat, GSAS, xrdml.", show_default=False)]
 _Structures = Annotated[
@@ -49,6 +49,9 @@ _Policy = Annotated[str, typer.Option("--policy", help="Rules of the gate: defau
 _Steps = Annotated[int, typer.Option("--max-steps", help="Budget of attempts.", min=1)]
 _Seconds = Annotated[float, typer.Option("--time-limit", help="Budget of wall time, s.", min=1.0)]
 _Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output, nothing else.")]
+_Prepare = Annotated[
+    bool, typer.Option("--prepare", help="Make the starting state only: go on with propose, step, finish, or resume.")
+]
 _Directory = Annotated[Path, typer.Argument(help="Directory of a job.", show_default=False)]
 
 
@@ -71,6 +74,7 @@ def refine(
     policy: _Policy = "default",
     max_steps: _Steps = 60,
     time_limit: _Seconds = 3600.0,
+    prepare: _Prepare = False,
     as_json: _Json = False,
 ) -> None:
     """Refine a pattern with one or more candidate structures, and write a report."""
@@ -91,7 +95,8 @@ def refine(
         planner=planner,
         policy=policy,
     )
-    _run(_within(request, max_steps, time_limit), out or _free_directory(pattern.stem), as_json)
+    request = _within(request, max_steps, time_limit)
+    _run(request, out or _free_directory(pattern.stem), as_json, prepare_only=prepare)
 
 
 def _request(pattern: Path, structures: list[Path], **choices: Any) -> Request:
@@ -129,8 +134,8 @@ def resume(directory: _Directory, as_json: _Json = False) -> None:
     from autoxrd.cli.live import Progress
 
     with Progress(quiet=as_json) as progress, _interruptible(directory):
-        finished = resume_job(directory, listener=progress.tell, command=_command())
-    _conclude(finished, directory, as_json)
+        finished = resume_job(directory, listener=progress.tell, command=command_line())
+    conclude(finished, directory, as_json)
 
 
 def replay(directory: _Directory, as_json: _Json = False) -> None:
@@ -150,10 +155,10 @@ def replay(directory: _Directory, as_json: _Json = False) -> None:
         raise typer.Exit(3)
 
 
-def _run(request: Request, out: Path, as_json: bool) -> None:
+def _run(request: Request, out: Path, as_json: bool, *, prepare_only: bool = False) -> None:
     """Read everything, then run; the engine loads its libraries meanwhile."""
     from autoxrd.agent.inputs import load_job
-    from autoxrd.agent.run import start_job
+    from autoxrd.agent.run import prepare_job, start_job
     from autoxrd.cli.live import Progress
     from autoxrd.engines.registry import get_engine
     from autoxrd.errors import UserInputError
@@ -167,13 +172,20 @@ def _run(request: Request, out: Path, as_json: bool) -> None:
     try:
         job, sources = load_job(request)
         with Progress(quiet=as_json, job=job) as progress, _interruptible(out):
-            finished = start_job(job, out, sources=sources, session=session, listener=progress.tell, command=_command())
+            if prepare_only:
+                prepare_job(job, out, sources=sources, session=session, listener=progress.tell)
+                typer.echo(_prepared(out, as_json))
+                return
+            finished = start_job(
+                job, out, sources=sources, session=session, listener=progress.tell, command=command_line()
+            )
     finally:
         session.close()
-    _conclude(finished, out, as_json)
+    conclude(finished, out, as_json)
 
 
-def _conclude(finished: Finished, directory: Path, as_json: bool) -> None:
+def conclude(finished: Finished, directory: Path, as_json: bool) -> None:
+    """Print how a job ended; exit code 3 when it abstained."""
     from autoxrd.cli.live import print_finished
     from autoxrd.report.model import Verdict
     from autoxrd.report.summary import build_summary
@@ -185,6 +197,17 @@ def _conclude(finished: Finished, directory: Path, as_json: bool) -> None:
         print_finished(finished, directory)
     if finished.report.verdict is Verdict.ABSTAINED:
         raise typer.Exit(3)
+
+
+def _prepared(directory: Path, as_json: bool) -> str:
+    from autoxrd.agent.asking import find_state, head_of
+    from autoxrd.store.graph import Graph
+
+    with Graph.open(directory, read_only=True) as graph:
+        head = head_of(graph, find_state(graph, "root"))
+    if as_json:
+        return head.model_dump_json()
+    return f"{directory} stands at its starting state {head.id}, Rwp {100 * head.quality.rwp:.2f} %."
 
 
 @contextmanager
@@ -227,7 +250,7 @@ def _free_directory(stem: str) -> Path:
     return path
 
 
-def _command() -> str:
+def command_line() -> str:
     """Return the command line with file names only: a report travels, directories of this machine need not."""
     words = ["autoxrd", *sys.argv[1:]]
     return shlex.join(Path(word).name if "/" in word else word for word in words)

@@ -1,7 +1,7 @@
 """Write real output into the worked examples: ``python -m tests.skills.update [--all] [NAME ...]``.
 
-Commands that state nothing are filled; with ``--all`` also those that state their output whole (no line ``...``). Read what
-was written: that the text around it still says what the output says, only a reader can tell.
+Commands that state nothing are filled; with ``--all`` also those that state their output whole (no line ``...``). Read
+what was written: that the text around it still says what the output says, only a reader can tell.
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+"""What does whoever proposes see of a job? The graph as a view, and what preflight says of an action on it."""
+
+from __future__ import annotations
+
+from autoxrd.agent.fitting import NOT_EXECUTED
+from autoxrd.agent.job import Job
+from autoxrd.domain.action import Action
+from autoxrd.domain.decision import GateCheck
+from autoxrd.domain.state import FitState
+from autoxrd.gates.policy import Policy
+from autoxrd.gates.preflight import preflight
+from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
+from autoxrd.store.reading import GraphReader
+
+__all__ = ["check_action", "graph_view", "job_context", "known_parameters"]
+
+
+def job_context(job: Job) -> JobContext:
+    """Return what a planner may know of a job beside its graph."""
+    return JobContext(
+        instrument=job.instrument, structures=job.structures, parameter_price=job.policy.utility.parameter
+    )
+
+
+def graph_view(graph: GraphReader) -> GraphView:
+    """Return the recorded graph as a planner sees it; it must have a root."""
+    root = graph.root()
+    assert root is not None
+    attempts = [AttemptView(a.ordinal, a.parent, a.action, a.decision, a.candidate) for a in graph.attempts()]
+    return GraphView(root, {node.id: node.state for node in graph.states()}, attempts)
+
+
+def check_action(action: Action, view: GraphView, policy: Policy) -> tuple[GateCheck, ...]:
+    """Return what preflight says of an action that starts from a state of the view."""
+    parent = view.states[action.parent]
+    checks = preflight(
+        action,
+        parent,
+        action.parent,
+        policy=policy,
+        known_parameters=known_parameters(parent),
+        rejected=[a.action for a in view.children(action.parent) if not a.accepted],
+    )
+    if action.kind in NOT_EXECUTED:
+        text = f"no engine command carries out {action.kind.value}"
+        return (*checks, GateCheck(rule="preflight.kind", passed=False, codes=("kind_not_executed",), text=text))
+    return checks
+
+
+def known_parameters(state: FitState) -> list[str]:
+    """Return the parameters that an action may name: those of the state, and the texture that each phase may get."""
+    names = [p.name for p in state.parameters]
+    textures = [f"phase.{phase.name}.preferred_orientation" for phase in state.phases]
+    return names + [name for name in textures if name not in names]
