@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import rietx as rx
+from axr_curves import chebyshev_rows, fit_chebyshev
 from axr_names import map_path
 from axr_private import table_of
-from axr_seeds import background_model, fit_chebyshev
+from axr_seeds import background_model
 from axr_state import State
 from axr_wire import Refused
-from rietx.background.models import chebyshev_design_matrix
 
 __all__ = ["EDITS", "apply_edits"]
 
@@ -52,7 +52,7 @@ def _background(state: State, values: dict[str, Any]) -> State:
 def _curve(state: State) -> tuple[np.ndarray, np.ndarray]:
     x = state.x[state.used()]
     coefficients = np.array([item.value for item in state.instrument.background.coefficients])
-    return x, chebyshev_design_matrix(x, coefficients.size, float(x[0]), float(x[-1])).T @ coefficients
+    return x, chebyshev_rows(x, coefficients.size, float(x[0]), float(x[-1])).T @ coefficients
 
 
 def _with_background(state: State, coefficients: np.ndarray) -> State:
@@ -69,7 +69,7 @@ def _on_other_points(state: State, changed: State) -> State:
         raise ValueError("fewer than 50 points would remain")
     terms = len(state.instrument.background.coefficients)
     inside = x_new[(x_new >= x_old[0]) & (x_new <= x_old[-1])]
-    target = chebyshev_design_matrix(x_new, terms, float(x_new[0]), float(x_new[-1])).T
+    target = chebyshev_rows(x_new, terms, float(x_new[0]), float(x_new[-1])).T
     if inside.size < terms:
         return changed
     # beyond the old range the curve is carried level: a polynomial must not be extrapolated

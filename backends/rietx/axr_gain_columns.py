@@ -7,9 +7,9 @@ from typing import Any
 import gemmi
 import numpy as np
 import rietx as rx
+from axr_curves import chebyshev_rows
 from axr_private import COARSE_AREA, compiled, table_of
 from axr_state import State
-from rietx.background.models import chebyshev_design_matrix
 
 __all__ = ["AXES", "axial_column", "background_columns", "texture_steps"]
 
@@ -46,7 +46,7 @@ def axial_column(state: State) -> tuple[np.ndarray, int]:
 def background_columns(model: object, terms: int) -> tuple[np.ndarray, int]:
     """Return the next Chebyshev terms of the background, shape (n, terms)."""
     x, have = model.tt, len(model.bkg_paths)  # type: ignore[attr-defined]
-    return chebyshev_design_matrix(x, have + terms, float(x[0]), float(x[-1]))[have:].T, 0
+    return chebyshev_rows(x, have + terms, float(x[0]), float(x[-1]))[have:].T, 0
 
 
 def texture_steps(state: State) -> dict[str, np.ndarray]:

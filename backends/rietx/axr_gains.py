@@ -17,6 +17,7 @@ from axr_gain_columns import axial_column, background_columns, texture_steps
 from axr_model import open_refinement
 from axr_names import Catalog
 from axr_private import build_table, compiled, jacobian_and_residual
+from axr_score import basis, gain_of, project, solve_beside
 from axr_state import State
 
 __all__ = ["GainSettings", "release_gains"]
@@ -75,8 +76,8 @@ def release_gains(
     thinned, factor = _thinned(state, settings, notes)
     problem = _problem(thinned, groups, free, factor)
     blocked = {path for path in problem.free if _stuck(problem, path)}
-    base = _basis([problem.columns[path] for path in problem.free if path not in blocked], settings.rank)
-    rest = _project(base, problem.residual)
+    base = basis([problem.columns[path] for path in problem.free if path not in blocked], settings.rank)
+    rest = project(base, problem.residual)
     gains: Gains = {}
     counts: dict[str, int] = {}
     for name, paths in groups.items():
@@ -172,48 +173,10 @@ def _stuck(problem: _Problem, path: str) -> bool:
     return way != 0 and way * float(problem.columns[path] @ problem.residual) >= 0.0
 
 
-def _basis(columns: list[np.ndarray], rank: float) -> np.ndarray:
-    """Return an orthonormal basis of the columns' span, shape (rows, rank)."""
-    if not columns:
-        return np.zeros((0, 0))
-    matrix = np.stack(columns, axis=1)
-    norms = np.linalg.norm(matrix, axis=0)
-    matrix = matrix[:, norms > 0] / norms[norms > 0]
-    left, singular, _ = np.linalg.svd(matrix, full_matrices=False)
-    return left[:, singular > rank * max(float(singular[0]), 1.0)] if singular.size else left
-
-
-def _project(base: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    return vectors if base.size == 0 else vectors - base @ (base.T @ vectors)
-
-
 def _gain(problem: _Problem, paths: list[str], base: np.ndarray, rest: np.ndarray, rank: float) -> float:
     """Return what freeing these columns together would win, each only in its possible direction."""
-    chosen = list(paths)
-    while chosen:
-        matrix = np.stack([problem.columns[path] for path in chosen], axis=1)
-        ways = np.array([problem.ways[path] for path in chosen])
-        steps, gain = _solve(matrix, base, rest, rank)
-        wrong = [path for path, step, way in zip(chosen, steps, ways, strict=True) if way * step < 0]
-        if not wrong:
-            return gain
-        chosen = [path for path in chosen if path not in wrong]
-    return 0.0
-
-
-def _solve(matrix: np.ndarray, base: np.ndarray, rest: np.ndarray, rank: float) -> tuple[np.ndarray, float]:
-    """Return the Gauss-Newton steps of columns beside a base, and the squared length they take off the residual."""
-    projected = _project(base, matrix)
-    lengths, whole = np.linalg.norm(projected, axis=0), np.linalg.norm(matrix, axis=0)
-    usable = lengths > rank * whole
-    steps = np.zeros(matrix.shape[1])
-    if not np.any(usable):
-        return steps, 0.0
-    scaled = projected[:, usable] / lengths[usable]
-    solution = np.linalg.lstsq(scaled, -rest, rcond=rank)[0]
-    steps[usable] = solution / lengths[usable]
-    fitted = scaled @ solution
-    return steps, float(fitted @ fitted)
+    columns, ways = [problem.columns[path] for path in paths], [problem.ways[path] for path in paths]
+    return gain_of(columns, ways, base, rest, rank)
 
 
 def _left(problem: _Problem, paths: Iterable[str], blocked: set[str], rank: float) -> float:
@@ -222,8 +185,8 @@ def _left(problem: _Problem, paths: Iterable[str], blocked: set[str], rank: floa
     if not own:
         return 0.0
     others = [problem.columns[path] for path in problem.free if path not in own and path not in blocked]
-    base = _basis(others, rank)
-    return _gain(problem, own, base, _project(base, problem.residual), rank)
+    base = basis(others, rank)
+    return _gain(problem, own, base, project(base, problem.residual), rank)
 
 
 def _extra(
@@ -242,11 +205,11 @@ def _extra(
         found["profile.SH/L"] = axial_column(state)
     found["background.more"] = background_columns(problem.model, settings.more_terms)
     for name, (columns, way) in found.items():
-        steps, gain = _solve(-columns * problem.weight[:, None], base, rest, settings.rank)
+        steps, gain = solve_beside(-columns * problem.weight[:, None], base, rest, settings.rank)
         gains[name] = problem.factor * gain if way == 0 or steps[0] * way > 0 else 0.0
         counts[name] = columns.shape[1]
     for name, trials in texture_steps(state).items():
-        left = rest[:, None] - _project(base, trials * problem.weight[:, None])
+        left = rest[:, None] - project(base, trials * problem.weight[:, None])
         gains[name] = problem.factor * max(float(rest @ rest - np.min(np.sum(left**2, axis=0))), 0.0)
         whole = name.split("@")[0]
         gains[whole] = max(gains[name], gains.get(whole, 0.0))

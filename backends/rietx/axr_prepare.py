@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import rietx as rx
 from axr_build import build_instrument, build_phase, shared_sites
+from axr_curves import chebyshev_rows, peak_width, seed_background
 from axr_private import restored
-from axr_seeds import background_model, peak_width, seed_background, seed_scales
+from axr_seeds import background_model, seed_scales
 from axr_state import State
 from axr_wire import Refused
-from rietx.background.models import chebyshev_design_matrix
 from rietx.crystallography import dispersion
 
 __all__ = ["prepare"]
@@ -137,7 +137,7 @@ def _seeded(
     if not 1 <= terms <= 36:
         raise Refused("input", "setting_invalid", "background_terms must be between 1 and 36.")
     coefficients = seed_background(x, y, sigma, terms)
-    curve = chebyshev_design_matrix(x, terms, float(x[0]), float(x[-1])).T @ coefficients
+    curve = chebyshev_rows(x, terms, float(x[0]), float(x[-1])).T @ coefficients
     instrument = state.instrument.model_copy(deep=True)
     instrument.background = background_model(coefficients)
     lines = [(line.wavelength.value, line.weight.value) for line in instrument.source.lines]

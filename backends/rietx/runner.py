@@ -15,14 +15,13 @@ from pathlib import Path
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RIETX_COMPILED_THREADS"):
     os.environ[_name] = "1"
 os.environ["RIETX_TELEMETRY"] = "0"
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+_HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(_HERE), str(_HERE.parent / "common")]
 
-import json  # noqa: E402
-import time  # noqa: E402
-import traceback  # noqa: E402
 from typing import Any  # noqa: E402
 
-from axr_wire import PROTOCOL, Refused, claim_stdout, read_arrays, read_json, write_arrays, write_bytes, write_json  # noqa: E402
+from axr_serve import serve  # noqa: E402
+from axr_wire import PROTOCOL, claim_stdout, read_arrays, read_json, write_arrays, write_bytes, write_json  # noqa: E402
 
 
 def _hello(request: dict[str, Any]) -> dict[str, Any]:
@@ -80,47 +79,9 @@ def _export(request: dict[str, Any]) -> dict[str, Any]:
 COMMANDS = {"hello": _hello, "prepare": _prepare, "execute": _execute, "export": _export}
 
 
-def _answer(line: str) -> dict[str, Any]:
-    """Carry out one line and return the answer; no exception leaves."""
-    identity: object = None
-    try:
-        request = json.loads(line)
-        identity = request.get("id")
-        started = time.perf_counter()
-        answer = COMMANDS[request["command"]](request)
-        return {"id": identity, "ok": True, "seconds": time.perf_counter() - started, **answer}
-    except Refused as error:
-        return {"id": identity, "ok": False, "kind": error.kind, "code": error.code, "detail": error.detail}
-    except MemoryError:
-        return {
-            "id": identity,
-            "ok": False,
-            "kind": "internal",
-            "code": "out_of_memory",
-            "detail": "The engine reached its memory limit.",
-        }
-    except Exception as error:  # the parent decides; the log has the traceback
-        traceback.print_exc()
-        return {
-            "id": identity,
-            "ok": False,
-            "kind": "internal",
-            "code": "engine_fault",
-            "detail": f"{type(error).__name__}: {str(error)[:400]}",
-        }
-
-
 def main() -> int:
     """Serve until ``shutdown`` or the end of input."""
-    channel = claim_stdout()
-    for line in sys.stdin:
-        if not line.strip():
-            continue
-        if '"shutdown"' in line and json.loads(line).get("command") == "shutdown":
-            return 0
-        channel.write(json.dumps(_answer(line), allow_nan=False) + "\n")
-        channel.flush()
-    return 0
+    return serve(claim_stdout(), COMMANDS)
 
 
 if __name__ == "__main__":
