@@ -14,6 +14,7 @@ from autoxrd.agent.job import Job
 from autoxrd.domain.pattern import Notice
 from autoxrd.domain.state import FitState
 from autoxrd.engines.protocol import EngineSession, Snapshot
+from autoxrd.engines.registry import get_engine
 from autoxrd.errors import EngineError
 from autoxrd.gates.audit import FinalAudit, final_audit
 from autoxrd.gates.policy import policy_hash
@@ -23,7 +24,7 @@ from autoxrd.store.records import Attempt
 
 __all__ = ["Conclusion", "conclude", "report_input"]
 
-_EXPORTS = ("native", "topas")
+_EXPORTS = ("native", "topas", "hkl")
 _LIBRARIES = ("numpy", "scipy", "gemmi", "pydantic", "rietx", "rietx-kernels")
 
 
@@ -76,7 +77,8 @@ def export_files(session: EngineSession, graph: Graph, state: FitState) -> tuple
     snapshot = Snapshot(state.engine, graph.artifacts.get(state.snapshot))
     files: dict[str, bytes] = {}
     notices: list[Notice] = []
-    for kind in _EXPORTS:
+    offered = get_engine(state.engine).capabilities().export_kinds
+    for kind in (kind for kind in _EXPORTS if kind in offered):
         try:
             files |= session.export(snapshot, [kind])
         except EngineError as error:

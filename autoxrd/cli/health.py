@@ -14,7 +14,6 @@ __all__ = ["Health", "examine"]
 
 _RESERVED_PLANNERS = {"llm": "a language model; comes with a later version"}
 _RESERVED_ENGINES = {
-    "gsasii": "GSAS-II; comes with a later version",
     "fullprof": "FullProf; comes with a later version",
 }
 _RESERVED_SERVICES = {

@@ -25,7 +25,7 @@ from pathlib import Path
 from autoxrd.errors import EngineCrashed, EngineOutputInvalid, EngineTimeout, EngineUnavailable
 from autoxrd.resources import resource_path
 
-__all__ = ["ChildProcess", "LaunchSettings", "Launcher"]
+__all__ = ["ChildProcess", "LaunchSettings", "Launcher", "run_once"]
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "OPENBLAS_CORETYPE", "VIRTUAL_ENV")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -73,6 +73,25 @@ class Launcher:
             EngineUnavailable: the program cannot be started.
         """
         return ChildProcess(self)
+
+
+def run_once(command: Sequence[str], *, seconds: float) -> bytes:
+    """Run a short program to its end and return what it wrote to standard output.
+
+    Raises:
+        EngineUnavailable: it cannot be started, failed, or did not end in time.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="autoxrd-engine-"))
+    environment = _environment(Launcher(command=tuple(command)), scratch)
+    try:
+        done = subprocess.run(
+            tuple(command), capture_output=True, timeout=seconds, check=True, cwd=scratch, env=environment
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise EngineUnavailable("engine_not_startable", f"{Path(command[0]).name} failed: {error}.") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return done.stdout
 
 
 class ChildProcess:

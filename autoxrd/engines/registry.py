@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from autoxrd.engines.gsasii import GsasiiEngine
 from autoxrd.engines.protocol import Engine
 from autoxrd.engines.rietx import RietxEngine
 from autoxrd.errors import NotFound
 
 __all__ = ["engine_names", "get_engine"]
 
-_FACTORIES: dict[str, Callable[[], Engine]] = {"rietx": RietxEngine}
+_FACTORIES: dict[str, Callable[[], Engine]] = {"rietx": RietxEngine, "gsasii": GsasiiEngine}
 
 
 def engine_names() -> tuple[str, ...]:

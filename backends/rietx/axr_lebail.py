@@ -13,20 +13,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from axr_partition import solve_nonnegative
 from axr_private import carry_intensities, compiled, extract_intensities, reflection_profiles, set_intensities, table_of
 from axr_seeds import background_model
 from axr_state import State
 from axr_wire import Refused
-from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csc_array, hstack
 
 __all__ = ["match_intensities"]
 
 MOST = 4000
 """Most reflections of a profile match; the normal matrix is dense."""
-RIDGE = 1e-8
-"""Share of the diagonal that is added: lines that coincide then share their intensity."""
-ROUNDS = 30
 
 
 def match_intensities(state: State, *, background: bool) -> State:
@@ -48,7 +45,7 @@ def match_intensities(state: State, *, background: bool) -> State:
     if background:
         columns, target = csc_array(hstack([shapes, csc_array(model.bkg_design.T)])), model.y_obs
     weighted = csc_array(columns.multiply((1.0 / model.sigma)[:, None]))
-    solution = _bounded(weighted, target / model.sigma, count)
+    solution = solve_nonnegative(weighted, target / model.sigma, count)
     set_intensities(model, np.maximum(solution[:count], 0.0))
     matched = replace(state, reflections=extract_intensities(model))
     if background:
@@ -56,24 +53,3 @@ def match_intensities(state: State, *, background: bool) -> State:
         instrument.background = background_model(solution[count:])
         matched = matched.with_models(state.structure, instrument)
     return matched
-
-
-def _bounded(weighted: csc_array, target: np.ndarray, count: int) -> np.ndarray:
-    """Return the least-squares solution whose first ``count`` elements are not negative."""
-    normal = (weighted.T @ weighted).toarray()
-    right = weighted.T @ target
-    scale = np.sqrt(np.diag(normal))
-    used = scale > 0
-    scale[~used] = 1.0
-    normal = normal / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
-    right = right / scale
-    solution = np.zeros(scale.size)
-    for _ in range(ROUNDS):
-        free = np.flatnonzero(used)
-        solution[:] = 0.0
-        solution[free] = cho_solve(cho_factor(normal[np.ix_(free, free)]), right[free])
-        negative = np.flatnonzero(solution[:count] < 0.0)
-        if negative.size == 0:
-            break
-        used[negative] = False
-    return np.asarray(solution / scale)

@@ -1,0 +1,128 @@
+"""GSAS-II, in a process of an interpreter of its own: where it is, and what it can do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from functools import lru_cache
+from pathlib import Path
+
+from autoxrd.engines.executor import ProtocolSession, SessionSettings
+from autoxrd.engines.launcher import Launcher, LaunchSettings, run_once
+from autoxrd.engines.protocol import Capabilities
+from autoxrd.errors import EngineError, EngineUnavailable
+from autoxrd.resources import resource_path
+
+__all__ = ["VARIABLE", "GsasiiEngine", "find_interpreter"]
+
+VARIABLE = "AUTOXRD_GSASII_PYTHON"
+"""Names a Python interpreter in which ``from GSASII import GSASIIscriptable`` works."""
+PLACES = ("gsas2full", "g2full", "gsas2main", "g2main", "GSAS2", "GSASII", "miniforge3/envs/GSASII")
+"""Folders of GSAS-II's own installers, under the home folder, ``/opt`` and ``/usr/local``."""
+
+SELECTORS = (
+    "phase.P.scale",
+    "background",
+    "background.N",
+    "instrument.zero",
+    "instrument.wavelength",
+    "instrument.ka2_ratio",
+    "sample.displacement",
+    "sample.transparency",
+    "sample.offset",
+    "sample.offset_along",
+    "sample.offset_across",
+    "absorption",
+    "profile.U",
+    "profile.V",
+    "profile.W",
+    "profile.X",
+    "profile.Y",
+    "profile.Z",
+    "profile.SH/L",
+    "phase.P.cell",
+    "phase.P.size",
+    "phase.P.strain",
+    "phase.P.preferred_orientation",
+    "phase.P.extinction",
+    "phase.P.uiso",
+    "phase.P.atom.LABEL.position",
+    "phase.P.atom.LABEL.uiso",
+    "phase.P.atom.LABEL.occupancy",
+)
+
+
+def find_interpreter() -> str | None:
+    """Return GSAS-II's interpreter: the one that is named, or the first of the usual places; None without one."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return named
+    for root in (Path.home(), Path("/opt"), Path("/usr/local")):
+        for place in PLACES:
+            for python in ("bin/python", "python.exe"):
+                candidate = root / place / python
+                if candidate.is_file():
+                    return str(candidate)
+    return None
+
+
+@lru_cache(maxsize=4)
+def _examined(interpreter: str) -> tuple[bool, str]:
+    """Return whether an interpreter has GSAS-II, and the version or the reason why not; asked once per process."""
+    if shutil.which(interpreter) is None:
+        return False, f"{interpreter} is not a program; set {VARIABLE} to GSAS-II's Python"
+    script = str(resource_path("backends/gsasii/axg_version.py"))
+    try:
+        answer = json.loads(run_once((interpreter, "-s", "-P", "-B", script), seconds=60.0))
+        return True, str(answer["version"])
+    except (EngineError, ValueError, KeyError) as error:
+        return False, f"{interpreter} has no usable GSAS-II ({str(error)[:200]})"
+
+
+class GsasiiEngine:
+    """Constant-wavelength Rietveld and Le Bail refinement with GSAS-II's model, X-rays and neutrons.
+
+    Args:
+        launch: limits of the process.
+        session: wall clocks of its commands.
+    """
+
+    name = "gsasii"
+
+    def __init__(self, *, launch: LaunchSettings | None = None, session: SessionSettings | None = None) -> None:
+        self._launch = launch or LaunchSettings()
+        self._session = session or SessionSettings()
+
+    def available(self) -> tuple[bool, str]:
+        """Return whether it can be used here, and version and source hash or the reason why not."""
+        interpreter = find_interpreter()
+        if interpreter is None:
+            return False, f"GSAS-II was not found; set {VARIABLE} to the Python that has it (README, Engines)"
+        return _examined(interpreter)
+
+    def capabilities(self) -> Capabilities:
+        """Return what it can do."""
+        return Capabilities(
+            name=self.name,
+            version=self.available()[1],
+            radiations=("xray", "neutron"),
+            axes=("two_theta_deg",),
+            selectors=SELECTORS,
+            edits=("background", "exclude", "range", "remove_phase", "texture", "value"),
+            export_kinds=("hkl", "native"),
+        )
+
+    def start(self) -> ProtocolSession:
+        """Start a session; the process loads its libraries in the background.
+
+        Raises:
+            EngineUnavailable: it cannot be used here.
+        """
+        usable, reason = self.available()
+        interpreter = find_interpreter()
+        if not usable or interpreter is None:
+            raise EngineUnavailable("engine_unavailable", f"The engine gsasii cannot be used: {reason}.")
+        runner = str(resource_path("backends/gsasii/axg_runner.py"))
+        launcher = Launcher(command=(interpreter, "-s", "-P", "-B", runner), settings=self._launch)
+        return ProtocolSession(self.name, launcher, self._session)

@@ -1,0 +1,176 @@
+"""The ``execute`` command: edit, release, refine, report."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from axg_edits import apply_edits
+from axg_gains import release_gains
+from axg_lebail import match_intensities
+from axg_model import Model, build_model
+from axg_names import Catalog, Column, build_catalog, quantity_of
+from axg_pattern import Computed, Engine
+from axg_report import floor_notices, parameter_rows, phase_rows, reflection_arrays
+from axg_solve import Limits, Outcome, limits_of, refine
+from axg_state import State
+from axg_version import version
+from axr_wire import Refused
+
+__all__ = ["execute"]
+
+MOST_ALIKE = 4
+AXIAL_SEED = 0.01
+"""Start of S/L = H/L when released from GSAS-II's floor: there the asymmetry has no gradient."""
+SETTLED = 1e-4
+"""Relative change of the sum of squares at which a profile match has settled."""
+
+_Result = tuple[State, dict[str, Any], dict[str, np.ndarray]]
+
+
+def execute(state: State, command: dict[str, Any]) -> _Result:
+    """Carry out a command on a state.
+
+    Returns:
+        The new state, the result's description (JSON) and its arrays.
+
+    Raises:
+        Refused: the command cannot be carried out.
+    """
+    state = apply_edits(state, command["edits"])
+    if command["mode"] not in ("rietveld", "lebail"):
+        raise Refused("input", "mode_unknown", f"Unknown mode {command['mode']!r}.")
+    if command["mode"] != state.mode:
+        state = replace(state, mode=command["mode"], intensities=(), last={})
+    state = _seed_axial(state, command["released"])
+    catalog = build_catalog(build_model(state))
+    columns = catalog.freed(command["released"])
+    limits = limits_of(catalog, state.values, command["bounds"])
+    outcome = Outcome()
+    _note_unmatched(catalog, command["released"], outcome)
+    if state.mode == "lebail":
+        state = _matched(state, columns, limits, command, outcome)
+    elif columns and command["cycles"] > 0:
+        state = refine(state, columns, limits, command, outcome)
+    if columns and command["cycles"] > 0:
+        record = {"released": list(command["released"]), "esds": outcome.esds(catalog.columns)}
+        state = replace(state, last=record | {"cycles": outcome.cycles, "status": outcome.status})
+    return _report(state, command, columns, limits, outcome)
+
+
+def _seed_axial(state: State, released: list[str]) -> State:
+    if "profile.SH/L" not in released or state.values["profile.S/L"] > 0.5 * AXIAL_SEED:
+        return state
+    return replace(state.with_values({"profile.S/L": AXIAL_SEED, "profile.H/L": AXIAL_SEED}), last={})
+
+
+def _note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> None:
+    for pattern in released:
+        names = catalog.match(pattern)
+        if not names:
+            outcome.unmatched.append(pattern)
+            outcome.notices.append(("selector_unmatched", f"The model has no parameter {pattern}."))
+        elif "*" not in pattern and not any(catalog.selectors[name] for name in names):
+            text = f"Nothing of {pattern} can move: symmetry or a constraint fixes it."
+            outcome.notices.append(("selector_fixed", text))
+
+
+def _matched(state: State, columns: list[Column], limits: Limits, command: dict[str, Any], outcome: Outcome) -> State:
+    """Alternate between intensities and everything else until the sum of squares settles."""
+    linear = any(quantity_of(column.name) == "background" for column in columns)
+    shapes = any(quantity_of(column.name) != "background" for column in columns)
+    state = match_intensities(state, background=linear)
+    outcome.status, outcome.converged, before = "converged", not shapes, math.inf
+    while shapes and outcome.cycles < command["cycles"]:
+        cycles = outcome.cycles
+        state = refine(state, columns, limits, {**command, "cycles": command["cycles"] - cycles}, outcome)
+        outcome.cycles = max(outcome.cycles, cycles + 1)
+        state = match_intensities(state, background=linear)
+        after = _chi2(state)
+        if abs(before - after) <= SETTLED * after:
+            break
+        before, outcome.converged, outcome.status = after, False, "max_cycles"
+    return state
+
+
+def _chi2(state: State) -> float:
+    engine = Engine(build_model(state))
+    weighted = (engine.model.y - engine.compute(state.values).y) / engine.model.sigma
+    return float(weighted @ weighted)
+
+
+def _report(state: State, command: dict[str, Any], columns: list[Column], limits: Limits, outcome: Outcome) -> _Result:
+    model = build_model(state)
+    seen = Engine(model).compute(state.values)
+    catalog = build_catalog(model)
+    released = {column.name for column in columns}
+    parameters = parameter_rows(state, catalog, limits, released, outcome)
+    phases, derived = phase_rows(state, model, catalog, outcome)
+    gains: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    notes: list[tuple[str, str]] = []
+    if command["gains"] and state.mode == "rietveld":
+        gains, counts, notes = release_gains(model, seen, catalog, columns, limits)
+    meta = {
+        "parameters": parameters + derived,
+        "phases": phases,
+        "covariance_names": outcome.names,
+        "convergence": _ending(outcome),
+        "engine_r": _figures(model, seen, len(outcome.names)),
+        "notices": [
+            list(item) for item in _short([*state.notices, *outcome.notices, *floor_notices(state, seen), *notes])
+        ],
+        "gains": gains,
+        "gain_counts": counts,
+        "selectors": {
+            name: list(catalog.selectors[name]) for pattern in command["released"] for name in catalog.match(pattern)
+        },
+        "engine_version": version(),
+        "mode": state.mode,
+        "esd_kind": "gof_scaled",
+    }
+    arrays = {"x": model.x, "y_obs": model.y, "sigma": model.sigma, "y_calc": seen.y, "background": seen.background}
+    arrays |= {"phase_patterns": seen.parts, "covariance": outcome.covariance}
+    arrays |= {f"reflections_{key}": value for key, value in reflection_arrays(model, seen).items()}
+    return state, meta, arrays
+
+
+def _ending(outcome: Outcome) -> dict[str, Any]:
+    """Return how the least squares ended, in the protocol's form."""
+    return {
+        "converged": outcome.converged,
+        "cycles": outcome.cycles,
+        "max_shift_over_esd": outcome.shift,
+        "status": outcome.status,
+        "dropped": [*outcome.unmatched, *outcome.dropped],
+    }
+
+
+def _figures(model: Model, seen: Computed, free: int) -> dict[str, float]:
+    weight = model.sigma**-2.0
+    error = model.y - seen.y
+    top, bottom = float(np.sum(weight * error**2)), float(np.sum(weight * model.y**2))
+    count = max(model.x.size - free, 1)
+    net = float(np.sum(weight * (model.y - seen.background) ** 2))
+    figures = {
+        "rwp": math.sqrt(top / bottom),
+        "rexp": math.sqrt(count / bottom),
+        "gof": math.sqrt(top / count),
+        "chi2_reduced": top / count,
+        "rwp_no_background": math.sqrt(top / net) if net > 0 else math.nan,
+    }
+    return {key: value for key, value in figures.items() if math.isfinite(value)}
+
+
+def _short(notices: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the notices without repeats, at most MOST_ALIKE of one code."""
+    kept: list[tuple[str, str]] = []
+    number: dict[str, int] = {}
+    for code, text in dict.fromkeys(notices):
+        number[code] = number.get(code, 0) + 1
+        if number[code] <= MOST_ALIKE:
+            kept.append((code, text))
+    more = [(code, f"{count - MOST_ALIKE} more of these.") for code, count in number.items() if count > MOST_ALIKE]
+    return kept + more

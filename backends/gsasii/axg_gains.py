@@ -1,0 +1,183 @@
+"""Release gains: what a Gauss-Newton step would win in sum(w e^2) if a selector were freed.
+
+One Jacobian over everything that can be released serves all selectors. A parameter that sits on a limit counts
+only in the direction that leads away from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from axg_lines import march_dollase
+from axg_model import Model, cell_of
+from axg_names import Catalog, Column
+from axg_pattern import AXIAL_ANALYTIC, NARROW, Computed, Engine
+from axr_curves import chebyshev_rows
+from axr_score import basis, gain_of, project, solve_beside
+from GSASII import GSASIIlattice as G2lat
+
+__all__ = ["release_gains"]
+
+RANK = 1e-7
+"""Columns shorter than this share of their length after projection count as dependent."""
+ATOM_COLUMNS = 120
+"""A phase with more columns of atoms gets no gains of single atoms."""
+MORE_TERMS = 4
+"""How many further background terms ``background.more`` stands for."""
+MARCH_TRIALS = (0.5, 0.65, 0.8, 0.9, 1.12, 1.3, 1.6, 2.2)
+"""March-Dollase coefficients that are tried: plates below 1, needles above. Steps and not a derivative: at r = 1
+all axes have the same one, and in a cubic phase it vanishes."""
+MOST_AXES = 40
+_CUBIC = ((1, 0, 0), (1, 1, 0), (1, 1, 1))
+_UNIAXIAL = ((0, 0, 1), (1, 0, 0), (1, 1, 0))
+_TRIGONAL = ((0, 0, 1), (1, 0, 0), (1, 0, 4))
+_AXES = {"m3": _CUBIC, "m3m": _CUBIC, "3R": _CUBIC, "3mR": _CUBIC}
+_AXES |= dict.fromkeys(("3", "3m1", "31m"), _TRIGONAL) | dict.fromkeys(("4/m", "4/mmm", "6/m", "6/mmm"), _UNIAXIAL)
+_OTHER = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+_HIDDEN = ("sample.offset_along", "sample.offset_across")
+
+Gains = dict[str, float]
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The linearised problem: residual (calculated minus observed), columns by name, and which way each may go."""
+
+    residual: np.ndarray
+    columns: dict[str, np.ndarray]
+    ways: dict[str, int]
+    free: tuple[str, ...]
+
+
+def release_gains(
+    model: Model, seen: Computed, catalog: Catalog, free: list[Column], limits: dict[str, tuple[float, float]]
+) -> tuple[Gains, dict[str, int], list[tuple[str, str]]]:
+    """Return gain and number of added parameters by selector, and what was left out.
+
+    Free selectors are listed too: what is left for them to gain, near zero after a converged fit.
+
+    Args:
+        model: GSAS-II's dictionaries.
+        seen: the state's pattern.
+        catalog: what can be released in it.
+        free: columns that are free.
+        limits: by column, as the command gave them.
+    """
+    notes: list[tuple[str, str]] = []
+    groups = _groups(model, catalog, notes)
+    engine = Engine(model, NARROW)
+    problem = _problem(engine, seen, catalog, groups, free, limits)
+    blocked = {name for name in problem.free if _stuck(problem, name)}
+    base = basis([problem.columns[name] for name in problem.free if name not in blocked], RANK)
+    rest = project(base, problem.residual)
+    gains: Gains = {}
+    counts: dict[str, int] = {}
+    for selector, names in groups.items():
+        new = [name for name in names if name not in problem.free]
+        if new:
+            gains[selector] = _gain(problem, new, base, rest)
+            counts[selector] = len(new)
+        else:
+            gains[selector], counts[selector] = _left(problem, names, blocked), 0
+    _add_terms(model, base, rest, gains, counts)
+    _add_textures(engine, seen, base, rest, gains, counts)
+    return gains, counts, notes
+
+
+def _groups(model: Model, catalog: Catalog, notes: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return the selectors that are judged, with their columns."""
+    large = set()
+    for phase in model.state.phases:
+        if sum(name.startswith(f"phase.{phase.name}.atom.") for name in catalog.columns) > ATOM_COLUMNS:
+            large.add(phase.name)
+            text = f"Phase {phase.name} has too many atom parameters for release gains of single atoms."
+            notes.append(("gains_limited", text))
+    groups = {}
+    for selector, names in catalog.selectors.items():
+        parts = selector.split(".")
+        atomic = parts[0] == "phase" and parts[2] in ("atom", "uiso")
+        if names and selector not in _HIDDEN and not (parts[0] == "background" and len(parts) > 1):
+            if not (atomic and parts[1] in large):
+                groups[selector] = names
+    return groups
+
+
+def _problem(
+    engine: Engine,
+    seen: Computed,
+    catalog: Catalog,
+    groups: dict[str, tuple[str, ...]],
+    free: list[Column],
+    limits: dict[str, tuple[float, float]],
+) -> _Problem:
+    """Build one Jacobian for the free columns and all candidates."""
+    model = engine.model
+    wanted = {name for names in groups.values() for name in names} | {column.name for column in free}
+    columns = tuple(column for name, column in catalog.columns.items() if name in wanted)
+    jacobian = engine.compute(seen.values, columns).jacobian / model.sigma
+    ways = {}
+    for column in columns:
+        lower, upper = limits.get(column.name, (column.lower, column.upper))
+        value = seen.values[column.name]
+        ways[column.name] = 1 if value <= lower else (-1 if value >= upper else 0)
+        if column.axial and 2.0 * value < AXIAL_ANALYTIC and column not in free:
+            # near zero the pattern goes as the square, which can only grow
+            ways[column.name] = 1
+    return _Problem(
+        residual=(seen.y - model.y) / model.sigma,
+        columns={column.name: row for column, row in zip(columns, jacobian, strict=True)},
+        ways=ways,
+        free=tuple(column.name for column in free),
+    )
+
+
+def _stuck(problem: _Problem, name: str) -> bool:
+    """Return whether a free parameter sits on a limit that holds it there."""
+    way = problem.ways[name]
+    return way != 0 and way * float(problem.columns[name] @ problem.residual) >= 0.0
+
+
+def _gain(problem: _Problem, names: list[str], base: np.ndarray, rest: np.ndarray) -> float:
+    return gain_of([problem.columns[n] for n in names], [problem.ways[n] for n in names], base, rest, RANK)
+
+
+def _left(problem: _Problem, names: tuple[str, ...], blocked: set[str]) -> float:
+    """Return what a free selector could still gain beside the other free ones."""
+    own = [name for name in names if name not in blocked]
+    if not own:
+        return 0.0
+    base = basis([problem.columns[n] for n in problem.free if n not in own and n not in blocked], RANK)
+    return _gain(problem, own, base, project(base, problem.residual))
+
+
+def _add_terms(model: Model, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]) -> None:
+    """Add what the next terms of the background would win."""
+    have = model.state.background[1]
+    rows = chebyshev_rows(model.x, have + MORE_TERMS, float(model.x[0]), float(model.x[-1]))[have:]
+    gains["background.more"] = solve_beside((rows / model.sigma).T, base, rest, RANK)[1]
+    counts["background.more"] = MORE_TERMS
+
+
+def _add_textures(
+    engine: Engine, seen: Computed, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]
+) -> None:
+    """Add what a texture would win, by axis and at its best, for each phase without one."""
+    model, tried = engine.model, 0
+    for index, phase in enumerate(model.state.phases):
+        if phase.axis is not None or tried >= MOST_AXES:
+            continue
+        laue = model.phases[phase.name]["General"]["SGData"]["SGLaue"]
+        axes = _AXES.get(laue, _OTHER)
+        metric, fixed = G2lat.cell2A(cell_of(phase, seen.values)), engine.structures[index]
+        changes = np.stack([march_dollase(fixed, metric, axis, r) - 1.0 for axis in axes for r in MARCH_TRIALS])
+        moved = engine.intensity_changes(seen, index, changes) / model.sigma
+        left = rest + project(base, moved.T).T
+        falls = (float(rest @ rest) - np.sum(left**2, axis=1)).reshape(len(axes), len(MARCH_TRIALS))
+        whole = f"phase.{phase.name}.preferred_orientation"
+        for axis, fall in zip(axes, falls.max(axis=1), strict=True):
+            name = f"{whole}@{','.join(map(str, axis))}"
+            gains[name] = max(float(fall), 0.0)
+            gains[whole] = max(gains[name], gains.get(whole, 0.0))
+            counts[name] = counts[whole] = 1
+        tried += len(axes)

@@ -1,0 +1,182 @@
+"""What each reflection's line looks like: position, widths and intensity of one phase, all reflections at once.
+
+GSAS-II computes these one reflection at a time, in Python; here the same formulas run on arrays, so that
+derivatives by differences cost next to nothing and know of no window. Structure factors, their derivatives
+and the coefficients of anisotropic broadening are GSAS-II's own. A test holds the two to be equal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from axg_model import FWHM_TO_VARIANCE, Model, cell_of
+from GSASII import GSASIIlattice as G2lat
+from GSASII import GSASIIpwd as G2pwd
+from GSASII import GSASIIstrMath as G2strMath
+
+__all__ = ["FLOOR", "Lines", "Structure", "lines_of", "structure_factors", "structure_of"]
+
+FLOOR = 1e-3
+"""GSAS-II takes a variance (centideg^2) and a Lorentzian width (centideg) no lower than this, in silence."""
+_EXTINCTION = np.array([-0.5, 0.25, -0.10416667, 0.036458333, -0.0109375, 2.8497409e-3])
+"""Series of the Laue part: Sabine (1985), 10.1107/S0108767385001134, as GSAS-II uses it."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What of a phase's reflections does not change within a command.
+
+    Args:
+        index: number of the phase.
+        hkl: shape (r, 3).
+        multiplicity: Friedel pairs included, shape (r,).
+        equivalents: every index that symmetry makes of each reflection, shape (r, operations, 3).
+    """
+
+    index: int
+    hkl: np.ndarray
+    multiplicity: np.ndarray
+    equivalents: np.ndarray
+
+
+@dataclass(frozen=True)
+class Lines:
+    """All lines of one phase.
+
+    Args:
+        d: spacing, angstrom, shape (r,).
+        position: degrees 2theta of each emission line, shape (lines, r).
+        variance: Gaussian variance, centideg^2, shape (r,), GSAS-II's floor applied.
+        lorentz: Lorentzian width, centideg, shape (r,), GSAS-II's floor applied.
+        factor: intensity of the first line over F^2, shape (r,), in GSAS-II's unit (area in centidegrees).
+    """
+
+    d: np.ndarray
+    position: np.ndarray
+    variance: np.ndarray
+    lorentz: np.ndarray
+    factor: np.ndarray
+
+
+def structure_of(model: Model, index: int) -> Structure:
+    """Return the fixed part of a phase's reflections."""
+    rows = model.reflections(index)["RefList"]
+    group = model.phases[model.state.phases[index].name]["General"]["SGData"]
+    rotations = np.array([operation[0].T for operation in group["SGOps"]])
+    return Structure(index, rows[:, :3], rows[:, 3], np.inner(rows[:, :3], rotations))
+
+
+def structure_factors(
+    model: Model, index: int, d: np.ndarray, *, derivatives: bool
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return F^2 of a phase at the values that GSAS-II's parameters hold, and its derivatives by GSAS-II's names."""
+    reflections, prefix = model.reflections(index), f"{index}::"
+    reflections["RefList"][:, 4] = d
+    group = model.phases[model.state.phases[index].name]["General"]["SGData"]
+    reciprocal = G2lat.A2Gmat([model.parameters[f"{prefix}A{k}"] for k in range(6)])[0]
+    arguments = (reflections, reciprocal, ":0:", prefix, group, model.controls, model.parameters)
+    with np.errstate(all="ignore"):
+        G2strMath.StructureFactor2(*arguments)
+        slopes: dict[str, Any] = G2strMath.StructureFactorDerv2(*arguments) if derivatives else {}
+    return np.array(reflections["RefList"][:, 9]), slopes
+
+
+def lines_of(model: Model, fixed: Structure, values: dict[str, float], f2: np.ndarray) -> Lines:
+    """Return the lines of a phase at given values.
+
+    Args:
+        model: GSAS-II's dictionaries.
+        fixed: the phase's reflections.
+        values: by our names.
+        f2: squared structure factors, shape (r,); only extinction needs them here.
+    """
+    state = model.state
+    phase = state.phases[fixed.index]
+    metric = G2lat.cell2A(cell_of(phase, values))
+    h, k, ell = fixed.hkl.T
+    a0, a1, a2, a3, a4, a5 = metric
+    squared = a0 * h * h + a1 * k * k + a2 * ell * ell + a3 * h * k + a4 * h * ell + a5 * k * ell
+    with np.errstate(invalid="ignore"):
+        d = 1.0 / np.sqrt(squared)
+        position = _positions(state, values, d)
+        half = np.radians(position[0] / 2.0)
+        variance, lorentz = _widths(model, fixed, values, half)
+        factor = _factors(model, fixed, values, metric, position[0], f2)
+    return Lines(d, position, np.maximum(variance, FLOOR), np.maximum(lorentz, FLOOR), factor)
+
+
+def _positions(state: Any, values: dict[str, float], d: np.ndarray) -> np.ndarray:
+    """Return positions with zero, specimen offset and transparency, shape (lines, r)."""
+    bragg = 2.0 * np.arcsin(values["instrument.wavelength"] / (2.0 * d))
+    if state.geometry == "bragg_brentano":
+        offset = values["sample.displacement"] / state.radius_mm
+        shift = -2.0 * offset * np.cos(bragg / 2.0) - values["sample.transparency"] * np.sin(bragg)
+    else:
+        along, across = values["sample.offset_along"], values["sample.offset_across"]
+        shift = (across * np.cos(bragg) - along * np.sin(bragg)) / state.radius_mm
+    first = np.degrees(bragg + shift) + values["instrument.zero"]
+    if state.second_line is None:
+        return np.asarray(first[None, :])
+    # GSAS-II places the second line by the derivative of Bragg's law
+    second = first + 2.0 * math.degrees(1.0) * (state.second_line - 1.0) * np.tan(np.radians(first / 2.0))
+    return np.stack([first, second])
+
+
+def _widths(
+    model: Model, fixed: Structure, values: dict[str, float], half: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return variance (centideg^2) and Lorentzian width (centideg) before the floor."""
+    tangent, cosine = np.tan(half), np.cos(half)
+    prefix = f"phase.{model.state.phases[fixed.index].name}"
+    u, v, w = (FWHM_TO_VARIANCE * values[f"profile.{key}"] for key in "UVW")
+    size = (values["profile.X"] + values[f"{prefix}.size"]) / cosine
+    strain = (values["profile.Y"] + values[f"{prefix}.strain"]) * tangent
+    return u * tangent**2 + v * tangent + w, 100.0 * (size + strain + values["profile.Z"])
+
+
+def _factors(
+    model: Model, fixed: Structure, values: dict[str, float], metric: Any, position: np.ndarray, f2: np.ndarray
+) -> np.ndarray:
+    state = model.state
+    phase = state.phases[fixed.index]
+    prefix = f"phase.{phase.name}"
+    volume = G2lat.calc_V(metric)
+    theta = np.radians(position / 2.0)
+    factor = values[f"{prefix}.scale"] * fixed.multiplicity / volume / (2.0 * np.sin(theta) ** 2 * np.cos(theta))
+    if state.radiation == "xray":
+        factor = factor * G2pwd.Polarization(state.polarization, position, 0.0)[0]
+    march = values.get(f"{prefix}.preferred_orientation", 1.0)
+    if phase.axis is not None and march != 1.0:
+        factor = factor * march_dollase(fixed, metric, phase.axis, march)
+    if state.geometry == "debye_scherrer":
+        factor = factor * G2pwd.Absorb("Cylinder", values["absorption"], position, 0, 0)
+    coefficient = values[f"{prefix}.extinction"]
+    if coefficient != 0.0:
+        factor = factor * _extinction(state, coefficient, f2, values["instrument.wavelength"] / volume, theta)
+    return np.asarray(factor)
+
+
+def march_dollase(fixed: Structure, metric: Any, axis: tuple[int, ...], coefficient: float) -> np.ndarray:
+    """Return the March-Dollase factor of each reflection (Dollase 1986, 10.1107/S0021889886089458), shape (r,)."""
+    reciprocal = G2lat.A2Gmat(metric)[0]
+    direction = np.array(axis, dtype=float)
+    along = fixed.equivalents @ reciprocal @ direction
+    lengths = np.einsum("rni,ij,rnj->rn", fixed.equivalents, reciprocal, fixed.equivalents)
+    square = np.clip(along**2 / (lengths * (direction @ reciprocal @ direction)), 0.0, 1.0)
+    return np.asarray(np.mean((coefficient**2 * square + (1.0 - square) / coefficient) ** -1.5, axis=1))
+
+
+def _extinction(state: Any, coefficient: float, f2: np.ndarray, ratio: float, theta: np.ndarray) -> np.ndarray:
+    strength = f2 * ratio**2
+    if state.radiation == "xray":
+        strength = strength * 0.079411 * (1.0 + np.cos(2.0 * theta) ** 2) / 2.0
+    x = strength * coefficient
+    bragg = 1.0 / np.sqrt(1.0 + np.maximum(x, -0.999))
+    small = np.clip(x, 0.0, 1.0)
+    series = 1.0 + sum(c * small ** (n + 1) for n, c in enumerate(_EXTINCTION))
+    large = np.maximum(x, 1.0)
+    laue = np.where(x <= 1.0, series, math.sqrt(2.0 / math.pi) * (1.0 - 0.125 / large) / np.sqrt(large))
+    return np.asarray(bragg * np.sin(theta) ** 2 + laue * np.cos(theta) ** 2)

@@ -1,0 +1,234 @@
+"""GSAS-II's own dictionaries for a state: built by us, from numbers, for one command; no project file is read.
+
+GSAS-II keeps one numbered dictionary of parameters. What it calls ``0::A0`` or ``0:0:Scale`` is set here from
+our values; which of our names stands for what, and in which unit, is said in this module alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from axg_state import PhaseModel, State
+from axg_symmetry import space_group
+from axr_wire import Refused
+from GSASII import GSASIIElem as G2elem
+from GSASII import GSASIIlattice as G2lat
+from GSASII import GSASIImath as G2mth
+from GSASII import GSASIIobj as G2obj
+from GSASII import GSASIIspc as G2spc
+from GSASII import GSASIIstrIO as G2strIO
+
+__all__ = ["CELL", "FWHM_TO_VARIANCE", "HISTOGRAM", "Model", "build_model", "cell_of", "set_parameters"]
+
+HISTOGRAM = "PWDR autoxrd"
+CELL = ("a", "b", "c", "alpha", "beta", "gamma")
+FWHM_TO_VARIANCE = 1e4 / (8.0 * math.log(2.0))
+"""From a squared width in degrees^2 to GSAS-II's variance in centidegrees^2."""
+MARGIN_DEG = 2.0
+"""Reflections this far outside the range are kept: their tails, or a shift, may reach it. GSAS-II cuts at the limits."""
+LARGEST_SIZE_UM = 1e6
+_COORDINATES = {"x": "Ax", "y": "Ay", "z": "Az", "occupancy": "Afrac", "uiso": "AUiso"}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A state as GSAS-II sees it.
+
+    Args:
+        state: where it came from.
+        x, y, sigma: the points that are used, shape (n,).
+        parameters: GSAS-II's dictionary of parameters.
+        controls: its dictionary of what is not refined.
+        phases: its phases by name.
+        histogram: its histogram, with reflection lists.
+    """
+
+    state: State
+    x: np.ndarray
+    y: np.ndarray
+    sigma: np.ndarray
+    parameters: dict[str, Any]
+    controls: dict[str, Any]
+    phases: dict[str, Any]
+    histogram: dict[str, Any]
+
+    def reflections(self, phase: int) -> dict[str, Any]:
+        """Return GSAS-II's reflection list of a phase; its rows are changed in place by GSAS-II."""
+        found: dict[str, Any] = self.histogram["Reflection Lists"][self.state.phases[phase].name]
+        return found
+
+
+def build_model(state: State) -> Model:
+    """Return GSAS-II's dictionaries of a state.
+
+    Raises:
+        Refused: GSAS-II cannot set the model up.
+    """
+    used = state.used()
+    x, y, sigma = state.x[used], state.y[used], state.sigma[used]
+    histogram = histogram_entry(state, x)
+    phases = {phase.name: phase_entry(phase, state, number) for number, phase in enumerate(state.phases)}
+    # its start intensities are random, from a generator of its own: never two answers to one question
+    random.seed(0)
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            parameters, controls = _dictionaries(phases, histogram)
+        except (G2obj.G2Exception, ValueError, KeyError, ArithmeticError, np.linalg.LinAlgError) as error:
+            text = f"GSAS-II cannot set this model up: {str(error)[:300]}"
+            raise Refused("diverged", "model_rejected", text) from error
+    model = Model(state, x, y, sigma, parameters, controls, phases, histogram)
+    set_parameters(model, state.values)
+    return model
+
+
+def _dictionaries(phases: dict[str, Any], histogram: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    histograms = {HISTOGRAM: histogram}
+    answer = G2strIO.GetPhaseData(phases, {}, {"Vector": [], "Residue": [], "Spin": []}, Print=False)
+    names = ("Natoms", "atomIndx", "", "", "", "FFtables", "EFtables", "ORBtables", "BLtables", "MFtables", "maxSSwave")
+    controls = {name: item for name, item in zip(names, answer, strict=True) if name}
+    parameters = dict(answer[3])
+    _, values, more = G2strIO.GetHistogramPhaseData(phases, histograms, Controls=controls, Print=False)
+    parameters |= values
+    controls |= more
+    _, values, _, more = G2strIO.GetHistogramData(histograms, Print=False)
+    parameters |= values
+    controls |= more
+    G2strIO.GetFprime(controls, histograms)
+    return parameters, controls
+
+
+def instrument_entry(state: State) -> dict[str, list[Any]]:
+    """Return GSAS-II's instrument parameters: default, current, refine flag (always off)."""
+    values = state.values
+    neutron = state.radiation == "neutron"
+    first = values["instrument.wavelength"]
+    given: dict[str, Any] = {"Type": "PNC" if neutron else "PXC", "Bank": 1.0}
+    if neutron or state.second_line is None:
+        given["Lam"] = first
+    else:
+        given |= {"Lam1": first, "Lam2": first * state.second_line, "I(L2)/I(L1)": values["instrument.ka2_ratio"]}
+    given |= {"Zero": values["instrument.zero"], "Polariz.": state.polarization, "Azimuth": 0.0}
+    given |= {key: FWHM_TO_VARIANCE * values[f"profile.{key}"] for key in "UVW"}
+    given |= {key: 100.0 * values[f"profile.{key}"] for key in "XYZ"}
+    given["SH/L"] = 2.0 * values["profile.S/L"]
+    return {key: [value, value, False] for key, value in given.items()}
+
+
+def sample_entry(state: State) -> dict[str, Any]:
+    """Return GSAS-II's sample parameters; the scale of the histogram stays one, the phases carry theirs."""
+    sample: dict[str, Any] = G2obj.SetDefaultSample()
+    bragg = state.geometry == "bragg_brentano"
+    sample |= {"Type": "Bragg-Brentano" if bragg else "Debye-Scherrer", "Gonio. radius": state.radius_mm}
+    sample["Scale"] = [1.0, False]
+    sample |= {key: [value, False] for key, value in _sample_values(state, state.values).items()}
+    return sample
+
+
+def _sample_values(state: State, values: dict[str, float]) -> dict[str, float]:
+    if state.geometry == "bragg_brentano":
+        return {
+            "Shift": 1000.0 * values["sample.displacement"],
+            "Transparency": 20.0 * state.radius_mm * values["sample.transparency"],
+            "SurfRoughA": 0.0,
+            "SurfRoughB": 0.0,
+        }
+    return {
+        "DisplaceX": -1000.0 * values["sample.offset_across"],
+        "DisplaceY": 1000.0 * values["sample.offset_along"],
+        "Absorption": values["absorption"],
+    }
+
+
+def histogram_entry(state: State, x: np.ndarray) -> dict[str, Any]:
+    """Return GSAS-II's histogram without data: the arrays stay ours."""
+    limits = [max(float(x[0]) - MARGIN_DEG, 0.2), min(float(x[-1]) + MARGIN_DEG, 179.0)]
+    kind, terms = state.background
+    coefficients = [state.values[f"background.{number}"] for number in range(terms)]
+    extra = {"nDebye": 0, "debyeTerms": [], "nPeaks": 0, "peaksList": [], "background PWDR": ["", 1.0, False]}
+    return {
+        "hId": 0,
+        "wtFactor": 1.0,
+        "Limits": [tuple(limits), limits],
+        "Instrument Parameters": [instrument_entry(state), {}],
+        "Sample Parameters": sample_entry(state),
+        "Background": [[kind, False, terms, *coefficients], extra],
+        "Reflection Lists": {},
+    }
+
+
+def phase_entry(phase: PhaseModel, state: State, number: int) -> dict[str, Any]:
+    """Return GSAS-II's entry of a phase, linked to the histogram."""
+    group = space_group(phase.symbol)
+    cell = cell_of(phase, state.values)
+    entry: dict[str, Any] = G2obj.SetNewPhase(Name=phase.name, SGData=group, cell=[*cell, 0.0])
+    entry["General"]["Cell"][7] = G2lat.calc_V(G2lat.cell2A(cell))
+    entry["pId"], entry["ranId"] = number, number + 1
+    entry["Atoms"] = [_atom_row(phase, state.values, group, k) for k in range(len(phase.types))]
+    G2elem.SetupGeneral(entry, None)
+    strains, stephens = len(G2spc.HStrainNames(group)), len(G2spc.MustrainNames(group))
+    kind = "PNC" if state.radiation == "neutron" else "PXC"
+    linked = G2mth.SetDefaultDData(kind, HISTOGRAM, NShkl=stephens, NDij=strains)
+    # a profile match is ours: GSAS-II builds no reflection list for a phase that is matched from the start
+    linked |= {"Use": True, "LeBail": False}
+    if phase.axis is not None:
+        linked["Pref.Ori."][3] = list(phase.axis)
+    entry["Histograms"] = {HISTOGRAM: linked}
+    return entry
+
+
+def _atom_row(phase: PhaseModel, values: dict[str, float], group: dict[str, Any], number: int) -> list[Any]:
+    label = phase.domain["atoms"][number]["label"]
+    base = f"phase.{phase.name}.atom.{label}"
+    position = [values[f"{base}.{axis}"] + shift for axis, shift in zip("xyz", phase.shift, strict=True)]
+    symmetry, multiplicity = G2spc.SytSym(position, group)[:2]
+    row: list[Any] = [label, phase.types[number], "", *position, values[f"{base}.occupancy"], symmetry, multiplicity]
+    return [*row, "I", values[f"{base}.uiso"], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1 + number]
+
+
+def cell_of(phase: PhaseModel, values: dict[str, float]) -> list[float]:
+    """Return a, b, c (angstrom), alpha, beta, gamma (degrees)."""
+    return [values[f"phase.{phase.name}.cell.{key}"] for key in CELL]
+
+
+def set_parameters(model: Model, values: dict[str, float]) -> None:
+    """Bring GSAS-II's parameters to our values.
+
+    Raises:
+        Refused: a cell is no cell (GSAS-II goes on with one that has collapsed).
+    """
+    state, target = model.state, model.parameters
+    for key, entry in instrument_entry(state.with_values(values)).items():
+        if key not in ("Type", "Azimuth", "Bank"):
+            target[f":0:{key}"] = entry[1]
+    target |= {f":0:{key}": value for key, value in _sample_values(state, values).items()}
+    target |= {f":0:Back;{number}": values[f"background.{number}"] for number in range(state.background[1])}
+    for number, phase in enumerate(state.phases):
+        _set_phase(target, number, phase, values, state)
+
+
+def _set_phase(target: dict[str, Any], number: int, phase: PhaseModel, values: dict[str, float], state: State) -> None:
+    prefix, own, both = f"phase.{phase.name}", f"{number}::", f"{number}:0:"
+    cell = cell_of(phase, values)
+    metric = G2lat.cell2A(cell) if min(cell) > 0.0 else [math.nan]
+    volume = G2lat.calc_V(metric) if np.all(np.isfinite(metric)) else math.nan
+    if not math.isfinite(volume) or volume <= 0.0:
+        raise Refused("diverged", "cell_collapsed", f"The cell of {phase.name} is no cell any more: {cell}.")
+    target |= {f"{own}A{k}": value for k, value in enumerate(metric)} | {f"{own}Vol": volume}
+    wavelength = values["instrument.wavelength"]
+    size = 1.8 * wavelength / (100.0 * math.pi * max(values[f"{prefix}.size"], 1e-12))
+    target[f"{both}Size;i"] = min(size, LARGEST_SIZE_UM)
+    target[f"{both}Mustrain;i"] = 100.0 * math.pi / 0.018 * values[f"{prefix}.strain"]
+    target[f"{both}Scale"] = values[f"{prefix}.scale"]
+    target[f"{both}Extinction"] = values[f"{prefix}.extinction"]
+    target[f"{both}MD"] = values.get(f"{prefix}.preferred_orientation", 1.0)
+    for atom in range(len(phase.types)):
+        base = f"{prefix}.atom.{phase.domain['atoms'][atom]['label']}"
+        for key, name in _COORDINATES.items():
+            shift = phase.shift["xyz".index(key)] if key in "xyz" else 0.0
+            target[f"{own}{name}:{atom}"] = values[f"{base}.{key}"] + shift

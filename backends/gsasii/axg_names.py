@@ -1,0 +1,285 @@
+"""What can be released, and which numbers move when it is: selectors, columns and their symmetry.
+
+A column is one free parameter: a number of ours with all that symmetry, a shared site or a constant sum makes
+follow it linearly. GSAS-II's own constraints are not used.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from axg_model import CELL, Model
+from axg_state import PhaseModel, State
+from axg_symmetry import free_directions, polar_space
+
+__all__ = ["SELECTORS", "UNITS", "Catalog", "Column", "build_catalog", "quantity_of"]
+
+SELECTORS = (
+    "phase.P.scale",
+    "background",
+    "background.N",
+    "instrument.zero",
+    "instrument.wavelength",
+    "instrument.ka2_ratio",
+    "sample.displacement",
+    "sample.transparency",
+    "sample.offset",
+    "sample.offset_along",
+    "sample.offset_across",
+    "absorption",
+    "profile.U",
+    "profile.V",
+    "profile.W",
+    "profile.X",
+    "profile.Y",
+    "profile.Z",
+    "profile.SH/L",
+    "phase.P.cell",
+    "phase.P.size",
+    "phase.P.strain",
+    "phase.P.preferred_orientation",
+    "phase.P.extinction",
+    "phase.P.uiso",
+    "phase.P.atom.LABEL.position",
+    "phase.P.atom.LABEL.uiso",
+    "phase.P.atom.LABEL.occupancy",
+)
+
+# quantity: unit, lower limit, upper limit, step of a difference (in its unit; negative: relative to the value)
+_INF = math.inf
+_QUANTITIES: dict[str, tuple[str, float, float, float]] = {
+    "scale": ("", 0.0, _INF, -1e-3),
+    "background": ("intensity", -_INF, _INF, 1.0),
+    "zero": ("deg", -_INF, _INF, 1e-4),
+    "wavelength": ("angstrom", 0.0, _INF, 1e-6),
+    "ka2_ratio": ("", 0.0, _INF, 1e-3),
+    "displacement": ("mm", -_INF, _INF, 1e-3),
+    "transparency": ("", -_INF, _INF, 1e-5),
+    "offset_along": ("mm", -_INF, _INF, 1e-3),
+    "offset_across": ("mm", -_INF, _INF, 1e-3),
+    "absorption": ("", 0.0, 10.0, 1e-3),
+    "U": ("deg^2", -_INF, _INF, 1e-5),
+    "V": ("deg^2", -_INF, _INF, 1e-5),
+    "W": ("deg^2", 0.0, _INF, 1e-5),
+    "X": ("deg", 0.0, _INF, 1e-4),
+    "Y": ("deg", 0.0, _INF, 1e-4),
+    "Z": ("deg", -_INF, _INF, 1e-4),
+    "S/L": ("", 0.001, 0.5, 1e-4),
+    "H/L": ("", 0.001, 0.5, 1e-4),
+    "a": ("angstrom", 0.5, _INF, 1e-5),
+    "b": ("angstrom", 0.5, _INF, 1e-5),
+    "c": ("angstrom", 0.5, _INF, 1e-5),
+    "alpha": ("deg", 10.0, 170.0, 1e-4),
+    "beta": ("deg", 10.0, 170.0, 1e-4),
+    "gamma": ("deg", 10.0, 170.0, 1e-4),
+    "size": ("deg", 0.0, _INF, 1e-4),
+    "strain": ("deg", 0.0, _INF, 1e-4),
+    "preferred_orientation": ("", 0.05, 20.0, 1e-3),
+    "extinction": ("um^2", 0.0, _INF, 1e-4),
+    "x": ("", -_INF, _INF, 1e-4),
+    "y": ("", -_INF, _INF, 1e-4),
+    "z": ("", -_INF, _INF, 1e-4),
+    "occupancy": ("", 0.0, _INF, 1e-3),
+    "uiso": ("angstrom^2", -_INF, _INF, 1e-4),
+}
+UNITS = {name: row[0] for name, row in _QUANTITIES.items()}
+_INTENSITY = ("scale", "preferred_orientation", "extinction", "occupancy", "uiso", "x", "y", "z", "absorption")
+"""What a profile match cannot tell: intensities stand for it."""
+_EQUAL_LENGTHS = {"m3": "abc", "m3m": "abc", "3R": "abc", "3mR": "abc", "-1": "", "2/m": "", "mmm": ""}
+_FREE_ANGLES = {"-1": ("alpha", "beta", "gamma"), "3R": ("alpha",), "3mR": ("alpha",)}
+
+
+def quantity_of(name: str) -> str:
+    """Return the quantity that one of our parameters is."""
+    return "background" if name.startswith("background.") else name.rsplit(".", 1)[-1]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One free parameter.
+
+    Args:
+        name: the number of ours that stands for it.
+        moves: every number that moves with it, by how much for one unit.
+        lower, upper: limits of that number.
+    """
+
+    name: str
+    moves: tuple[tuple[str, float], ...]
+    lower: float
+    upper: float
+
+    @cached_property
+    def phases(self) -> frozenset[str]:
+        """Names of the phases whose numbers move."""
+        return frozenset(key.split(".")[1] for key, _ in self.moves if key.startswith("phase."))
+
+    @property
+    def axial(self) -> bool:
+        """True for the axial divergence, whose derivative the peak shape gives."""
+        return self.name == "profile.S/L"
+
+    def concerns(self, phase: str) -> bool:
+        """Return whether it changes the Bragg pattern of a phase."""
+        return phase in self.phases if self.phases else not self.name.startswith("background.")
+
+    def moved(self, values: dict[str, float], shift: float) -> dict[str, float]:
+        """Return the values after a shift."""
+        return {**values, **{key: values[key] + weight * shift for key, weight in self.moves}}
+
+    def around(self, values: dict[str, float]) -> tuple[dict[str, float], dict[str, float], float]:
+        """Return values above and below, and their distance; below is here where the lower limit is."""
+        step = _QUANTITIES[quantity_of(self.name)][3]
+        step = step if step > 0 else -step * max(abs(values[self.name]), 1e-12)
+        below = 0.0 if values[self.name] - step < self.lower else step
+        return self.moved(values, step), self.moved(values, -below), step + below
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """What can be released in one model.
+
+    Args:
+        selectors: concrete selector -> names of the columns it frees; empty where nothing can move.
+        columns: every column by name, in a fixed order.
+    """
+
+    selectors: dict[str, tuple[str, ...]]
+    columns: dict[str, Column] = field(default_factory=dict)
+
+    def match(self, pattern: str) -> list[str]:
+        """Return the concrete selectors that a pattern names, in table order."""
+        if pattern in self.selectors:
+            return [pattern]
+        if pattern.endswith(".*") and pattern[:-2] in self.selectors:
+            return [pattern[:-2]]
+        return [name for name in self.selectors if fnmatch.fnmatchcase(name, pattern)]
+
+    def freed(self, patterns: Iterable[str]) -> list[Column]:
+        """Return the columns that patterns name, without repeats, in table order."""
+        wanted = {column for pattern in patterns for name in self.match(pattern) for column in self.selectors[name]}
+        return [column for name, column in self.columns.items() if name in wanted]
+
+
+def build_catalog(model: Model) -> Catalog:
+    """Return the catalogue of a model."""
+    state = model.state
+    catalog = Catalog({}, {})
+    for phase in state.phases:
+        _phase(catalog, phase, model)
+    for number in range(state.background[1]):
+        _add(catalog, f"background.{number}", [(f"background.{number}", 1.0)], [f"background.{number}", "background"])
+    for name in _instrument_names(state):
+        _add(catalog, name, [(name, 1.0)], [name])
+    _add(catalog, "profile.S/L", [("profile.S/L", 1.0), ("profile.H/L", 1.0)], ["profile.SH/L"])
+    if state.geometry == "debye_scherrer":
+        catalog.selectors["sample.offset"] = ("sample.offset_along", "sample.offset_across")
+    if state.mode == "lebail":
+        for name, columns in catalog.selectors.items():
+            catalog.selectors[name] = tuple(c for c in columns if quantity_of(c) not in _INTENSITY)
+    return catalog
+
+
+def _instrument_names(state: State) -> list[str]:
+    names = ["instrument.zero", "instrument.wavelength"]
+    names += ["instrument.ka2_ratio"] if state.second_line is not None else []
+    if state.geometry == "bragg_brentano":
+        names += ["sample.displacement", "sample.transparency"]
+    else:
+        names += ["sample.offset_along", "sample.offset_across", "absorption"]
+    return names + [f"profile.{key}" for key in "UVWXYZ"]
+
+
+def _add(catalog: Catalog, name: str, moves: list[tuple[str, float]], selectors: list[str]) -> None:
+    _, lower, upper, _ = _QUANTITIES[quantity_of(name)]
+    catalog.columns.setdefault(name, Column(name, tuple(moves), lower, upper))
+    for selector in selectors:
+        catalog.selectors[selector] = (*catalog.selectors.get(selector, ()), name)
+
+
+def _phase(catalog: Catalog, phase: PhaseModel, model: Model) -> None:
+    prefix = f"phase.{phase.name}"
+    for key in ("scale", "size", "strain", "extinction"):
+        _add(catalog, f"{prefix}.{key}", [(f"{prefix}.{key}", 1.0)], [f"{prefix}.{key}"])
+    if phase.axis is not None:
+        name = f"{prefix}.preferred_orientation"
+        _add(catalog, name, [(name, 1.0)], [name])
+    group = model.phases[phase.name]["General"]["SGData"]
+    for moved in _cell_moves(group):
+        keys = [(f"{prefix}.cell.{key}", 1.0) for key in moved]
+        _add(catalog, keys[0][0], keys, [f"{prefix}.cell"])
+    catalog.selectors[f"{prefix}.uiso"] = ()
+    held = _held_atom(phase, model)
+    for number, atom in enumerate(phase.domain["atoms"]):
+        site = next((group for group in phase.shared if number in group), (number,))
+        base = f"{prefix}.atom.{atom['label']}"
+        for quantity in ("position", "uiso", "occupancy"):
+            catalog.selectors[f"{base}.{quantity}"] = ()
+        _atom(catalog, phase, number, site, model, polar=number == held)
+
+
+def _cell_moves(group: dict[str, object]) -> list[tuple[str, ...]]:
+    """Return groups of cell edges and angles that are one parameter."""
+    laue = str(group["SGLaue"])
+    together = _EQUAL_LENGTHS.get(laue, "ab")
+    lengths = ([tuple(together)] if together else []) + [(key,) for key in "abc" if key not in together]
+    angles: list[tuple[str, ...]] = [(key,) for key in _FREE_ANGLES.get(laue, ())]
+    if laue in ("3R", "3mR"):
+        angles = [("alpha", "beta", "gamma")]
+    if laue == "2/m":
+        angles = [({"a": "alpha", "b": "beta", "c": "gamma"}[str(group["SGUniq"])],)]
+    return lengths + angles
+
+
+def _held_atom(phase: PhaseModel, model: Model) -> int | None:
+    """Return the strongest scatterer of a polar group: one atom holds the origin."""
+    if not len(polar_space(model.phases[phase.name]["General"]["SGData"])):
+        return None
+    rows = model.phases[phase.name]["Atoms"]
+    table = model.controls["BLtables" if model.state.radiation == "neutron" else "FFtables"]
+
+    def strength(number: int) -> float:
+        row = rows[number]
+        entry = table[row[1]]
+        power = abs(entry[1]["SL"][0]) if model.state.radiation == "neutron" else float(entry["Z"])
+        return power * float(row[6]) * float(row[8])
+
+    return max(range(len(rows)), key=strength)
+
+
+def _atom(
+    catalog: Catalog, phase: PhaseModel, number: int, site: tuple[int, ...], model: Model, *, polar: bool
+) -> None:
+    """Add an atom's columns; those of a shared site belong to its first atom, the last one's share is the rest."""
+    group = model.phases[phase.name]["General"]["SGData"]
+    labels = [phase.domain["atoms"][k]["label"] for k in site]
+    bases = [f"phase.{phase.name}.atom.{label}" for label in labels]
+    base, first = f"phase.{phase.name}.atom.{phase.domain['atoms'][number]['label']}", bases[0]
+    position = np.array(model.phases[phase.name]["Atoms"][number][3:6], dtype=float)
+    for direction in free_directions(position, group):
+        if (polar or any(k == _held_atom(phase, model) for k in site)) and _along_polar(direction, group):
+            continue
+        lead = "xyz"[int(np.flatnonzero(direction)[0])]
+        moves = [(f"{b}.{axis}", float(w)) for b in bases for axis, w in zip("xyz", direction, strict=True) if w]
+        _add(catalog, f"{first}.{lead}", moves, [f"{base}.position"])
+    uiso = [(f"{b}.uiso", 1.0) for b in bases]
+    _add(catalog, f"{first}.uiso", uiso, [f"{base}.uiso"])
+    if number == site[0]:
+        catalog.selectors[f"phase.{phase.name}.uiso"] += (f"{first}.uiso",)
+    if len(site) == 1:
+        _add(catalog, f"{base}.occupancy", [(f"{base}.occupancy", 1.0)], [f"{base}.occupancy"])
+    elif number != site[-1]:
+        moves = [(f"{base}.occupancy", 1.0), (f"{bases[-1]}.occupancy", -1.0)]
+        _add(catalog, f"{base}.occupancy", moves, [f"{base}.occupancy"])
+    else:
+        catalog.selectors[f"{base}.occupancy"] = tuple(f"{b}.occupancy" for b in bases[:-1])
+
+
+def _along_polar(direction: np.ndarray, group: dict[str, object]) -> bool:
+    axes = polar_space(group)
+    return bool(len(axes)) and bool(np.any(np.abs(axes @ direction) > 1e-6))

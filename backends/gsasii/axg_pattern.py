@@ -1,0 +1,273 @@
+"""The calculated pattern and its derivatives, with GSAS-II's peak shapes and windows that hold still during a fit.
+
+GSAS-II cuts each peak where the width of the moment says, so that its sum of squares jumps by up to 1e-4 from
+step to step and its least squares stick. Here windows are laid once for a pass. Excluded points are not in the
+arrays at all: they cannot enter a figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from axg_lines import Lines, Structure, lines_of, structure_factors, structure_of
+from axg_model import Model, set_parameters
+from axg_names import Column
+from axr_curves import chebyshev_rows
+from axr_wire import Refused
+from GSASII import GSASIIpwd as G2pwd
+
+__all__ = ["FULL", "NARROW", "Computed", "Engine"]
+
+FULL = 1.0
+"""Share of GSAS-II's windows (50 and 75 widths from the peak)."""
+NARROW = 0.25
+"""The same where only a direction is wanted: 2 % of a Lorentzian's area lies outside, the cost is a third."""
+AXIAL_FLOOR = 0.002
+"""GSAS-II takes SH/L no lower than this, in silence."""
+AXIAL_STEP = 0.02
+"""SH/L to which the derivative at the floor is a difference: the pattern is even in it."""
+AXIAL_ANALYTIC = 0.01
+"""From here on GSAS-II's analytic derivative by SH/L is right to 2 %; at the floor it is 15 % off."""
+
+_peak = G2pwd.pyd.pypsvfcjo
+_peak_slopes = G2pwd.pyd.pydpsvfcjo
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A calculated pattern.
+
+    Args:
+        values: what it was calculated at, by our names.
+        background: shape (n,).
+        parts: Bragg contribution of each phase, shape (phases, n).
+        jacobian: derivatives by the columns that were asked for, shape (columns, n).
+        lines, f2: each phase's lines and squared structure factors.
+    """
+
+    values: dict[str, float]
+    background: np.ndarray
+    parts: np.ndarray
+    jacobian: np.ndarray
+    lines: tuple[Lines, ...]
+    f2: tuple[np.ndarray, ...]
+
+    @property
+    def y(self) -> np.ndarray:
+        """Background plus all phases, shape (n,)."""
+        total = self.background.copy()
+        for part in self.parts:
+            total = total + part
+        return total
+
+
+class Engine:
+    """Computes patterns of one model; windows are laid at the first call after :meth:`lay`.
+
+    Args:
+        model: GSAS-II's dictionaries.
+        share: of GSAS-II's windows.
+    """
+
+    def __init__(self, model: Model, share: float = FULL) -> None:
+        self.model = model
+        self.x = np.ascontiguousarray(model.x)
+        self.structures = tuple(structure_of(model, index) for index in range(len(model.state.phases)))
+        self._share = share
+        self._windows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._f2: dict[int, tuple[tuple[float, ...], np.ndarray]] = {}
+        terms = model.state.background[1]
+        self.rows = chebyshev_rows(self.x, terms, float(self.x[0]), float(self.x[-1]))
+
+    def lay(self) -> None:
+        """Forget the windows: the next pattern lays them anew."""
+        self._windows = {}
+
+    def compute(self, values: dict[str, float], columns: tuple[Column, ...] = ()) -> Computed:
+        """Return the pattern at given values, with derivatives by some columns.
+
+        Raises:
+            Refused: a cell is no cell, or the pattern is not finite.
+        """
+        set_parameters(self.model, values)
+        coefficients = np.array([values[f"background.{k}"] for k in range(len(self.rows))])
+        background = coefficients @ self.rows
+        jacobian = np.zeros((len(columns), self.x.size))
+        for number, column in enumerate(columns):
+            for key, weight in column.moves:
+                if key.startswith("background."):
+                    jacobian[number] += weight * self.rows[int(key.split(".")[1])]
+        done = [self._phase(index, values, columns, jacobian) for index in range(len(self.structures))]
+        parts = np.stack([item[0] for item in done])
+        if not (np.all(np.isfinite(parts)) and np.all(np.isfinite(background))):
+            raise Refused("diverged", "pattern_not_finite", "The calculated pattern has values that are not finite.")
+        return Computed(dict(values), background, parts, jacobian, tuple(i[1] for i in done), tuple(i[2] for i in done))
+
+    def _phase(
+        self, index: int, values: dict[str, float], columns: tuple[Column, ...], jacobian: np.ndarray
+    ) -> tuple[np.ndarray, Lines, np.ndarray]:
+        """Add a phase's derivatives to the Jacobian, and return its pattern, lines and F^2."""
+        fixed = self.structures[index]
+        name = self.model.state.phases[index].name
+        mine = [k for k, column in enumerate(columns) if column.concerns(name)]
+        atomic = any(key.startswith(f"phase.{name}.atom.") for k in mine for key, _ in columns[k].moves)
+        f2, slopes = self._squared(index, values, derivatives=atomic)
+        lines = lines_of(self.model, fixed, values, f2)
+        chain = self._chain(fixed, lines, values, f2, slopes, [columns[k] for k in mine])
+        block = np.zeros((len(mine), self.x.size))
+        part = self._draw(fixed, lines, values, f2, chain, block)
+        axial = [row for row, k in enumerate(mine) if columns[k].axial]
+        shl = _axial(values)
+        if axial and shl < AXIAL_ANALYTIC:
+            other = self._draw(fixed, lines, {**values, "profile.S/L": AXIAL_STEP / 2}, f2, None, block)
+            block[axial[0]] = 2.0 * (other - part) / (AXIAL_STEP - shl)
+        jacobian[mine] += block
+        return part, lines, f2
+
+    def _squared(
+        self, index: int, values: dict[str, float], *, derivatives: bool
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return F^2 and its derivatives; taken from a profile match, or from the last call with the same atoms."""
+        matched = self.model.state.intensities
+        if self.model.state.mode == "lebail" and matched:
+            table = {tuple(row[:3]): row[3] for row in matched[index]}
+            return np.array([table.get(tuple(hkl), 0.0) for hkl in self.structures[index].hkl]), {}
+        prefix = f"phase.{self.model.state.phases[index].name}."
+        moving = (".cell.", ".atom.")
+        key = tuple(value for name, value in values.items() if name.startswith(prefix) and _has(name, moving))
+        known = self._f2.get(index)
+        if known is not None and known[0] == key and not derivatives:
+            return known[1], {}
+        empty = np.ones(len(self.structures[index].hkl))
+        d = lines_of(self.model, self.structures[index], values, empty).d
+        f2, slopes = structure_factors(self.model, index, d, derivatives=derivatives)
+        self._f2[index] = (key, f2)
+        return f2, slopes
+
+    def _chain(
+        self,
+        fixed: Structure,
+        lines: Lines,
+        values: dict[str, float],
+        f2: np.ndarray,
+        slopes: dict[str, np.ndarray],
+        columns: list[Column],
+    ) -> np.ndarray:
+        """Return d(intensity, position, variance, width, second line)/d(column), shape (columns, 5, lines, r)."""
+        chain = np.zeros((len(columns), 5, *lines.position.shape))
+        weights = self.weights(values)
+        for number, column in enumerate(columns):
+            atoms = [(slopes[name], w) for key, w in column.moves if (name := self._slope_name(fixed.index, key))]
+            if atoms:
+                change = sum(slope * weight for slope, weight in atoms)
+                chain[number, 0] = weights[:, None] * lines.factor * change
+                continue
+            if column.axial:
+                chain[number, 4] = 2.0 * weights[:, None] * lines.factor * f2
+                continue
+            up, down, span = column.around(values)
+            high, low = (lines_of(self.model, fixed, v, f2) for v in (up, down))
+            heights = [
+                w[:, None] * line.factor * f2 for w, line in ((self.weights(up), high), (self.weights(down), low))
+            ]
+            amplitude = weights[:, None] * lines.factor * f2
+            chain[number, 0] = (heights[0] - heights[1]) / span
+            chain[number, 1] = amplitude * (high.position - low.position) / span
+            chain[number, 2] = amplitude * (high.variance - low.variance) / span
+            chain[number, 3] = amplitude * (high.lorentz - low.lorentz) / span
+        return np.where(np.isfinite(chain), chain, 0.0)
+
+    def weights(self, values: dict[str, float]) -> np.ndarray:
+        """Return the intensity of each emission line over that of the first."""
+        return np.array([1.0] if self.model.state.second_line is None else [1.0, values["instrument.ka2_ratio"]])
+
+    def _slope_name(self, index: int, key: str) -> str | None:
+        """Return GSAS-II's name of the derivative of F^2 by one of our numbers, None where F^2 has none."""
+        phase = self.model.state.phases[index]
+        head = f"phase.{phase.name}.atom."
+        if not key.startswith(head):
+            return None
+        label, _, quantity = key[len(head) :].rpartition(".")
+        number = next(k for k, atom in enumerate(phase.domain["atoms"]) if atom["label"] == label)
+        names = {"x": "dAx", "y": "dAy", "z": "dAz", "occupancy": "Afrac", "uiso": "AUiso"}
+        return f"{index}::{names[quantity]}:{number}"
+
+    def _draw(
+        self,
+        fixed: Structure,
+        lines: Lines,
+        values: dict[str, float],
+        f2: np.ndarray,
+        chain: np.ndarray | None,
+        block: np.ndarray,
+    ) -> np.ndarray:
+        """Return the sum of all peaks of a phase, and add the derivatives to a block where a chain is given."""
+        first, last = self._window(fixed.index, lines, values)
+        shl = _axial(values)
+        amplitude = self.weights(values)[:, None] * lines.factor * f2
+        part = np.zeros(self.x.size)
+        order = 5 if chain is not None and shl >= AXIAL_ANALYTIC else 4
+        for line, number in zip(*np.nonzero(first < last), strict=True):
+            window = slice(first[line, number], last[line, number])
+            at = lines.position[line, number]
+            shape = (float(at), lines.variance[number], lines.lorentz[number], shl)
+            count = window.stop - window.start
+            if chain is None or not len(block):
+                part[window] += amplitude[line, number] * _peak(count, self.x[window] - at, *shape)
+                continue
+            curves = np.array(_peak_slopes(count, self.x[window] - at, *shape)[:order], dtype=np.float64)
+            part[window] += amplitude[line, number] * curves[0]
+            block[:, window] += chain[:, :order, line, number] @ curves
+        return part
+
+    def intensity_changes(self, seen: Computed, index: int, changes: np.ndarray) -> np.ndarray:
+        """Return what relative changes of a phase's intensities do to the pattern.
+
+        Args:
+            seen: a pattern of this engine.
+            index: the phase.
+            changes: relative change of each reflection's intensity, shape (k, r).
+
+        Returns:
+            Shape (k, n).
+        """
+        block = np.zeros((len(changes), self.x.size))
+        for number, window, curve in self.curves(seen, index):
+            block[:, window] += changes[:, number, None] * (seen.f2[index][number] * curve)
+        return block
+
+    def curves(self, seen: Computed, index: int) -> Iterator[tuple[int, slice, np.ndarray]]:
+        """Yield reflection, points and profile per unit F^2 of each line of a phase."""
+        lines = seen.lines[index]
+        first, last = self._window(index, lines, seen.values)
+        amplitude = self.weights(seen.values)[:, None] * lines.factor
+        for line, number in zip(*np.nonzero(first < last), strict=True):
+            window = slice(first[line, number], last[line, number])
+            at = lines.position[line, number]
+            shape = (float(at), lines.variance[number], lines.lorentz[number], _axial(seen.values))
+            curve = np.asarray(_peak(window.stop - window.start, self.x[window] - at, *shape), dtype=np.float64)
+            yield int(number), window, amplitude[line, number] * curve
+
+    def _window(self, index: int, lines: Lines, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Return first and last point of each peak, shape (lines, r) each; the rule is GSAS-II's."""
+        if index not in self._windows:
+            fwhm = np.maximum((2.355 * np.sqrt(lines.variance) + lines.lorentz) / 100.0, 1e-4)
+            position = np.nan_to_num(lines.position, nan=-1.0)
+            short = 50.0 * self._share * (fwhm + _axial(values) * np.abs(np.cos(np.radians(position))))
+            far = np.broadcast_to(75.0 * self._share * fwhm, position.shape)
+            left, right = np.where(position > 90.0, far, short), np.where(position > 90.0, short, far)
+            first, last = np.searchsorted(self.x, position - left), np.searchsorted(self.x, position + right)
+            # beyond 180 degrees there is no line, and Bragg's law gave none for NaN
+            last = np.where((position <= 0.0) | (position >= 179.5), first, last)
+            self._windows[index] = (first, last)
+        return self._windows[index]
+
+
+def _axial(values: dict[str, float]) -> float:
+    return max(2.0 * values["profile.S/L"], AXIAL_FLOOR)
+
+
+def _has(name: str, parts: tuple[str, ...]) -> bool:
+    return any(part in name for part in parts)

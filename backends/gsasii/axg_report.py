@@ -1,0 +1,222 @@
+"""What a state looks like: arrays, reflections, parameters and phases, in our names and units.
+
+A function of the state and of the covariance of the fit that made it: to evaluate a state again gives the
+same numbers to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from axg_lines import FLOOR, Lines
+from axg_model import CELL, Model, cell_of
+from axg_names import UNITS, Catalog, quantity_of
+from axg_pattern import Computed
+from axg_solve import Limits, Outcome
+from axg_state import State
+from GSASII import GSASIIlattice as G2lat
+
+__all__ = ["cell_mass", "floor_notices", "parameter_rows", "phase_rows", "reflection_arrays"]
+
+_Row = dict[str, Any]
+_AMU_PER_A3 = 1.66053906660
+"""g cm^-3 of one dalton per cubic angstrom (CODATA 2018)."""
+
+
+def reflection_arrays(model: Model, seen: Computed) -> dict[str, np.ndarray]:
+    """Return the reflections inside the range, all phases and lines; arrays of equal length."""
+    found: dict[str, list[np.ndarray]] = {}
+    for index, lines in enumerate(seen.lines):
+        rows = model.reflections(index)["RefList"]
+        weights = [1.0] if len(lines.position) == 1 else [1.0, seen.values["instrument.ka2_ratio"]]
+        fwhm, eta = _widths(lines)
+        for line, weight in enumerate(weights):
+            position = lines.position[line]
+            keep = np.isfinite(position) & (position >= model.x[0]) & (position <= model.x[-1])
+            columns = {
+                "phase": np.full(len(rows), index),
+                "line": np.full(len(rows), line),
+                "hkl": rows[:, :3].astype(np.int64),
+                "d_angstrom": lines.d,
+                "position": position,
+                "fwhm": fwhm,
+                "eta": eta,
+                # GSAS-II's peak shapes have unit area in centidegrees
+                "intensity": 0.01 * weight * lines.factor * seen.f2[index],
+                "f2_calc": seen.f2[index],
+                "multiplicity": rows[:, 3].astype(np.int64),
+            }
+            for name, column in columns.items():
+                found.setdefault(name, []).append(column[keep])
+    return {name: np.concatenate(columns) for name, columns in found.items()}
+
+
+def _widths(lines: Lines) -> tuple[np.ndarray, np.ndarray]:
+    """Return width (degrees) and Lorentzian share (Thompson, Cox & Hastings 1987, 10.1107/S0021889887087090)."""
+    gauss, lorentz = 2.35482 * np.sqrt(lines.variance) / 100.0, lines.lorentz / 100.0
+    terms = (1.0, 2.69269, 2.42843, 4.47163, 0.07842, 1.0)
+    total = sum(c * gauss ** (5 - n) * lorentz**n for n, c in enumerate(terms)) ** 0.2
+    share = lorentz / total
+    return total, np.clip(1.36603 * share - 0.47719 * share**2 + 0.11116 * share**3, 0.0, 1.0)
+
+
+def floor_notices(state: State, seen: Computed) -> list[tuple[str, str]]:
+    """Return what GSAS-II would clip in silence: widths and axial divergence at its floor."""
+    found = []
+    for phase, lines in zip(state.phases, seen.lines, strict=True):
+        for name, array in (("Gaussian variance", lines.variance), ("Lorentzian width", lines.lorentz)):
+            share = float(np.mean(array <= FLOOR))
+            if 0.0 < share < 1.0 or (share == 1.0 and name == "Gaussian variance"):
+                text = f"{100 * share:.0f} % of the reflections of {phase.name} have their {name} at GSAS-II's floor."
+                found.append(("width_at_floor", text))
+    return found
+
+
+def parameter_rows(state: State, catalog: Catalog, limits: Limits, released: set[str], outcome: Outcome) -> list[_Row]:
+    """Return every number of ours.
+
+    Args:
+        state: the state.
+        catalog: what can be released in it.
+        limits: by column, as the command gave them.
+        released: columns that were free.
+        outcome: with the covariance.
+    """
+    esds = outcome.esds(catalog.columns)
+    following = {key for column in catalog.columns.values() for key, _ in column.moves if key != column.name}
+    rows = []
+    for name, value in state.values.items():
+        column, free = catalog.columns.get(name), name in released
+        lower, upper = (-math.inf, math.inf)
+        if column is not None:
+            lower, upper = limits.get(name, (column.lower, column.upper))
+        esd = esds.get(name)
+        coordinate = name[-2:] in (".x", ".y", ".z")
+        rows.append(
+            {
+                "name": name,
+                "value": value,
+                "unit": UNITS[quantity_of(name)],
+                "released": free,
+                "esd": esd if esd or free else None,
+                "lower": lower if math.isfinite(lower) else None,
+                "upper": upper if math.isfinite(upper) else None,
+                "derived": not free and ((name in following and not coordinate) or bool(esd)),
+            }
+        )
+    return rows
+
+
+def phase_rows(state: State, model: Model, catalog: Catalog, outcome: Outcome) -> tuple[list[_Row], list[_Row]]:
+    """Return each phase's description and its derived parameters."""
+    fractions = _fractions(state, model, outcome)
+    phases, derived = [], []
+    for index, phase in enumerate(state.phases):
+        prefix = f"phase.{phase.name}"
+        esds = outcome.esds(catalog.columns)
+        cell = {k: _measured(v, esds.get(f"{prefix}.cell.{k}")) for k, v in zip(CELL, cell_of(phase, state.values))}
+        volume, volume_esd = _volume(state, index, catalog, outcome)
+        cell["volume"] = _measured(volume, volume_esd)
+        phases.append(
+            {
+                "name": phase.name,
+                "weight_fraction": fractions[index],
+                "cell": cell,
+                "structure": _refined(state, index),
+            }
+        )
+        density = cell_mass(model, index) / volume * _AMU_PER_A3
+        derived.append(_derived(f"{prefix}.cell.volume", volume, volume_esd, "angstrom^3"))
+        density_esd = None if volume_esd is None else density * volume_esd / volume
+        derived.append(_derived(f"{prefix}.density", density, density_esd, "g/cm^3"))
+        fraction = fractions[index]
+        if fraction is not None:
+            derived.append(_derived(f"{prefix}.weight_fraction", fraction["value"], fraction["esd"], ""))
+        derived.extend(_microstructure(prefix, state.values, esds))
+    return phases, derived
+
+
+def cell_mass(model: Model, index: int) -> float:
+    """Return the mass of a cell's content, dalton, by GSAS-II's table."""
+    phase = model.phases[model.state.phases[index].name]
+    masses = dict(zip(phase["General"]["AtomTypes"], phase["General"]["AtomMass"], strict=True))
+    return float(
+        sum(
+            masses[row[1]] * row[8] * model.parameters[f"{index}::Afrac:{number}"]
+            for number, row in enumerate(phase["Atoms"])
+        )
+    )
+
+
+def _fractions(state: State, model: Model, outcome: Outcome) -> list[_Row | None]:
+    """Return the weight fraction of each phase: GSAS-II's scales count cells (Hill & Howard 1987,
+    10.1107/S0021889887086199)."""
+    lines = [len(model.reflections(index)["RefList"]) for index in range(len(state.phases))]
+    if state.mode != "rietveld" or not all(lines):
+        return [None] * len(state.phases)
+    names = [f"phase.{phase.name}.scale" for phase in state.phases]
+    masses = np.array([cell_mass(model, index) for index in range(len(names))])
+    weights = masses * np.array([state.values[name] for name in names])
+    shares = weights / weights.sum()
+    esds: list[float | None] = [None] * len(names)
+    if all(name in outcome.names for name in names) and len(names) > 1:
+        at = [outcome.names.index(name) for name in names]
+        slopes = (np.diag(masses) - np.outer(shares, masses)) / weights.sum()
+        variance = np.diag(slopes @ outcome.covariance[np.ix_(at, at)] @ slopes.T)
+        esds = [math.sqrt(max(float(item), 0.0)) for item in variance]
+    return [_measured(float(share), esd) for share, esd in zip(shares, esds, strict=True)]
+
+
+def _volume(state: State, index: int, catalog: Catalog, outcome: Outcome) -> tuple[float, float | None]:
+    phase = state.phases[index]
+    volume = float(G2lat.calc_V(G2lat.cell2A(cell_of(phase, state.values))))
+    mine = [name for name in outcome.names if name.startswith(f"phase.{phase.name}.cell.")]
+    if not mine:
+        return volume, None
+    slopes = []
+    for name in mine:
+        up, down, span = catalog.columns[name].around(state.values)
+        high, low = (float(G2lat.calc_V(G2lat.cell2A(cell_of(phase, values)))) for values in (up, down))
+        slopes.append((high - low) / span)
+    at = [outcome.names.index(name) for name in mine]
+    variance = float(np.array(slopes) @ outcome.covariance[np.ix_(at, at)] @ np.array(slopes))
+    return volume, math.sqrt(variance) if variance > 0.0 else None
+
+
+def _refined(state: State, index: int) -> _Row:
+    """Return our description of the phase with the refined numbers in it."""
+    phase = state.phases[index]
+    atoms = []
+    for given in phase.domain["atoms"]:
+        base = f"phase.{phase.name}.atom.{given['label']}"
+        numbers = {axis: state.values[f"{base}.{axis}"] for axis in "xyz"}
+        numbers |= {"occupancy": state.values[f"{base}.occupancy"], "u_iso": state.values[f"{base}.uiso"]}
+        atoms.append({**given, **numbers, "u_aniso": None})
+    return {**phase.domain, "cell": cell_of(phase, state.values), "atoms": atoms}
+
+
+def _microstructure(prefix: str, values: dict[str, float], esds: dict[str, float]) -> list[_Row]:
+    """Return size and microstrain as GSAS-II states them: FWHM = lambda/(L cos theta) and FWHM = strain tan theta."""
+    rows = []
+    size, strain = values[f"{prefix}.size"], values[f"{prefix}.strain"]
+    if size > 0.0:
+        length = 0.1 * values["instrument.wavelength"] / math.radians(size)
+        esd = esds.get(f"{prefix}.size")
+        name = f"{prefix}.crystallite_size_nm"
+        rows.append(_derived(name, length, None if not esd else length * esd / size, "nm (K=1)"))
+    if strain > 0.0:
+        esd = esds.get(f"{prefix}.strain")
+        scaled = None if not esd else 100.0 * math.radians(esd)
+        rows.append(_derived(f"{prefix}.microstrain_percent", 100.0 * math.radians(strain), scaled, "percent"))
+    return rows
+
+
+def _derived(name: str, value: float, esd: float | None, unit: str) -> _Row:
+    empty = {"released": False, "lower": None, "upper": None, "derived": True}
+    return {"name": name, "value": value, "esd": esd, "unit": unit, **empty}
+
+
+def _measured(value: float, esd: float | None) -> _Row:
+    return {"value": value, "esd": esd if esd else None}
