@@ -12,7 +12,7 @@ import numpy as np
 from axg_lines import march_dollase
 from axg_model import Model, cell_of
 from axg_names import Catalog, Column
-from axg_pattern import AXIAL_ANALYTIC, NARROW, Computed, Engine
+from axg_pattern import NARROW, Computed, Engine
 from axr_curves import chebyshev_rows
 from axr_score import basis, gain_of, project, solve_beside
 from GSASII import GSASIIlattice as G2lat
@@ -97,9 +97,9 @@ def _groups(model: Model, catalog: Catalog, notes: list[tuple[str, str]]) -> dic
     for selector, names in catalog.selectors.items():
         parts = selector.split(".")
         atomic = parts[0] == "phase" and parts[2] in ("atom", "uiso")
-        if names and selector not in _HIDDEN and not (parts[0] == "background" and len(parts) > 1):
-            if not (atomic and parts[1] in large):
-                groups[selector] = names
+        single_term = parts[0] == "background" and len(parts) > 1
+        if names and selector not in _HIDDEN and not single_term and not (atomic and parts[1] in large):
+            groups[selector] = names
     return groups
 
 
@@ -121,9 +121,6 @@ def _problem(
         lower, upper = limits.get(column.name, (column.lower, column.upper))
         value = seen.values[column.name]
         ways[column.name] = 1 if value <= lower else (-1 if value >= upper else 0)
-        if column.axial and 2.0 * value < AXIAL_ANALYTIC and column not in free:
-            # near zero the pattern goes as the square, which can only grow
-            ways[column.name] = 1
     return _Problem(
         residual=(seen.y - model.y) / model.sigma,
         columns={column.name: row for column, row in zip(columns, jacobian, strict=True)},

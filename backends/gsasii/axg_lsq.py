@@ -85,7 +85,8 @@ def minimise(
     Args:
         problem: residual and Jacobian.
         start: where to begin, shape (k,); put onto the limits where it lies outside.
-        lower, upper: limits, shape (k,).
+        lower: limits from below, shape (k,).
+        upper: limits from above, shape (k,).
         settings: when to stop.
         deadline: on ``time.monotonic``'s clock.
     """

@@ -31,7 +31,7 @@ CELL = ("a", "b", "c", "alpha", "beta", "gamma")
 FWHM_TO_VARIANCE = 1e4 / (8.0 * math.log(2.0))
 """From a squared width in degrees^2 to GSAS-II's variance in centidegrees^2."""
 MARGIN_DEG = 2.0
-"""Reflections this far outside the range are kept: their tails, or a shift, may reach it. GSAS-II cuts at the limits."""
+"""Reflections this far outside the range are kept: tails or shifts may reach it. GSAS-II cuts at the limits."""
 LARGEST_SIZE_UM = 1e6
 _COORDINATES = {"x": "Ax", "y": "Ay", "z": "Az", "occupancy": "Afrac", "uiso": "AUiso"}
 

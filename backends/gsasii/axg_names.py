@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from axg_model import CELL, Model
+from axg_model import Model
 from axg_state import PhaseModel, State
 from axg_symmetry import free_directions, polar_space
 

@@ -7,13 +7,14 @@ arrays at all: they cannot enter a figure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from axg_lines import Lines, Structure, lines_of, structure_factors, structure_of
 from axg_model import Model, set_parameters
 from axg_names import Column
+from axg_shape import node_counts, nodes_of
 from axr_curves import chebyshev_rows
 from axr_wire import Refused
 from GSASII import GSASIIpwd as G2pwd
@@ -26,13 +27,11 @@ NARROW = 0.25
 """The same where only a direction is wanted: 2 % of a Lorentzian's area lies outside, the cost is a third."""
 AXIAL_FLOOR = 0.002
 """GSAS-II takes SH/L no lower than this, in silence."""
-AXIAL_STEP = 0.02
-"""SH/L to which the derivative at the floor is a difference: the pattern is even in it."""
-AXIAL_ANALYTIC = 0.01
-"""From here on GSAS-II's analytic derivative by SH/L is right to 2 %; at the floor it is 15 % off."""
+AXIAL_STEP = 1e-4
+"""Step of the difference of nodes by SH/L."""
 
-_peak = G2pwd.pyd.pypsvfcjo
-_peak_slopes = G2pwd.pyd.pydpsvfcjo
+_plain = G2pwd.pyd.pypsvoigt
+_slopes = G2pwd.pyd.pydpsvoigt
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Engine:
         self.x = np.ascontiguousarray(model.x)
         self.structures = tuple(structure_of(model, index) for index in range(len(model.state.phases)))
         self._share = share
-        self._windows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._windows: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._f2: dict[int, tuple[tuple[float, ...], np.ndarray]] = {}
         terms = model.state.background[1]
         self.rows = chebyshev_rows(self.x, terms, float(self.x[0]), float(self.x[-1]))
@@ -118,11 +117,6 @@ class Engine:
         chain = self._chain(fixed, lines, values, f2, slopes, [columns[k] for k in mine])
         block = np.zeros((len(mine), self.x.size))
         part = self._draw(fixed, lines, values, f2, chain, block)
-        axial = [row for row, k in enumerate(mine) if columns[k].axial]
-        shl = _axial(values)
-        if axial and shl < AXIAL_ANALYTIC:
-            other = self._draw(fixed, lines, {**values, "profile.S/L": AXIAL_STEP / 2}, f2, None, block)
-            block[axial[0]] = 2.0 * (other - part) / (AXIAL_STEP - shl)
         jacobian[mine] += block
         return part, lines, f2
 
@@ -200,26 +194,21 @@ class Engine:
         lines: Lines,
         values: dict[str, float],
         f2: np.ndarray,
-        chain: np.ndarray | None,
+        chain: np.ndarray,
         block: np.ndarray,
     ) -> np.ndarray:
-        """Return the sum of all peaks of a phase, and add the derivatives to a block where a chain is given."""
-        first, last = self._window(fixed.index, lines, values)
-        shl = _axial(values)
+        """Return the sum of all peaks of a phase, and add the derivatives to a block."""
         amplitude = self.weights(values)[:, None] * lines.factor * f2
         part = np.zeros(self.x.size)
-        order = 5 if chain is not None and shl >= AXIAL_ANALYTIC else 4
-        for line, number in zip(*np.nonzero(first < last), strict=True):
-            window = slice(first[line, number], last[line, number])
-            at = lines.position[line, number]
-            shape = (float(at), lines.variance[number], lines.lorentz[number], shl)
-            count = window.stop - window.start
-            if chain is None or not len(block):
-                part[window] += amplitude[line, number] * _peak(count, self.x[window] - at, *shape)
+        slopes = len(block) > 0
+        for copy in self._copies(fixed.index, lines, values, slopes=slopes):
+            line, number, window = copy.line, copy.number, copy.window
+            if not slopes:
+                part[window] += amplitude[line, number] * copy.sum(_plain)
                 continue
-            curves = np.array(_peak_slopes(count, self.x[window] - at, *shape)[:order], dtype=np.float64)
+            curves = copy.sums(_slopes)
             part[window] += amplitude[line, number] * curves[0]
-            block[:, window] += chain[:, :order, line, number] @ curves
+            block[:, window] += chain[:, :, line, number] @ curves
         return part
 
     def intensity_changes(self, seen: Computed, index: int, changes: np.ndarray) -> np.ndarray:
@@ -241,17 +230,29 @@ class Engine:
     def curves(self, seen: Computed, index: int) -> Iterator[tuple[int, slice, np.ndarray]]:
         """Yield reflection, points and profile per unit F^2 of each line of a phase."""
         lines = seen.lines[index]
-        first, last = self._window(index, lines, seen.values)
         amplitude = self.weights(seen.values)[:, None] * lines.factor
-        for line, number in zip(*np.nonzero(first < last), strict=True):
-            window = slice(first[line, number], last[line, number])
-            at = lines.position[line, number]
-            shape = (float(at), lines.variance[number], lines.lorentz[number], _axial(seen.values))
-            curve = np.asarray(_peak(window.stop - window.start, self.x[window] - at, *shape), dtype=np.float64)
-            yield int(number), window, amplitude[line, number] * curve
+        for copy in self._copies(index, lines, seen.values, slopes=False):
+            yield copy.number, copy.window, amplitude[copy.line, copy.number] * copy.sum(_plain)
 
-    def _window(self, index: int, lines: Lines, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
-        """Return first and last point of each peak, shape (lines, r) each; the rule is GSAS-II's."""
+    def _copies(self, index: int, lines: Lines, values: dict[str, float], *, slopes: bool) -> Iterator[_Copies]:
+        """Yield what each line that reaches the points is made of."""
+        first, last, counts = self._window(index, lines, values)
+        axial = _axial(values)
+        for count in np.unique(counts[first < last]):
+            which = np.nonzero((counts == count) & (first < last))
+            position = lines.position[which]
+            nodes = nodes_of(position, int(count), axial)
+            more = nodes_of(position, int(count), axial + AXIAL_STEP) if slopes else nodes
+            bent = (more.shifts - nodes.shifts) / AXIAL_STEP, (more.weights - nodes.weights) / AXIAL_STEP
+            for row, (line, number) in enumerate(zip(*which, strict=True)):
+                window = slice(int(first[line, number]), int(last[line, number]))
+                grid = (self.x[window] - position[row]) + nodes.shifts[row][:, None]
+                widths = (float(lines.variance[number]), float(lines.lorentz[number]))
+                bends = (bent[0][row], bent[1][row])
+                yield _Copies(int(line), int(number), window, grid, widths, nodes.weights[row], bends)
+
+    def _window(self, index: int, lines: Lines, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return first and last point and number of copies of each line, shape (lines, r) each; GSAS-II's rules."""
         if index not in self._windows:
             fwhm = np.maximum((2.355 * np.sqrt(lines.variance) + lines.lorentz) / 100.0, 1e-4)
             position = np.nan_to_num(lines.position, nan=-1.0)
@@ -261,8 +262,46 @@ class Engine:
             first, last = np.searchsorted(self.x, position - left), np.searchsorted(self.x, position + right)
             # beyond 180 degrees there is no line, and Bragg's law gave none for NaN
             last = np.where((position <= 0.0) | (position >= 179.5), first, last)
-            self._windows[index] = (first, last)
+            shape = position.shape
+            lorentz, whole = np.broadcast_to(lines.lorentz, shape), np.broadcast_to(fwhm, shape)
+            self._windows[index] = (first, last, node_counts(position, lorentz, whole, _axial(values)))
         return self._windows[index]
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """One line: where it is seen, and the pseudo-Voigt copies it is made of.
+
+    Args:
+        line, number: emission line and reflection.
+        window: points.
+        grid: degrees from each copy's centre, shape (k, points).
+        widths: variance and Lorentzian width.
+        weights: of the copies, shape (k,).
+        bends: derivatives of the copies' shifts and weights by SH/L, shape (k,) each.
+    """
+
+    line: int
+    number: int
+    window: slice
+    grid: np.ndarray
+    widths: tuple[float, float]
+    weights: np.ndarray
+    bends: tuple[np.ndarray, np.ndarray]
+
+    def sum(self, plain: Callable[..., np.ndarray]) -> np.ndarray:
+        """Return the line's profile, shape (points,), unit area in centidegrees."""
+        values = plain(self.grid.size, self.grid.ravel(), *self.widths)
+        return np.asarray(self.weights @ np.asarray(values, dtype=np.float64).reshape(self.grid.shape))
+
+    def sums(self, slopes: Callable[..., tuple[np.ndarray, ...]]) -> np.ndarray:
+        """Return the profile and its derivatives by position, variance, width and SH/L, shape (5, points)."""
+        found = np.array(slopes(self.grid.size, self.grid.ravel(), *self.widths), dtype=np.float64)
+        value, by_grid, by_variance, by_width = found.reshape(4, *self.grid.shape)
+        moved, weighted = self.bends
+        by_axial = weighted @ value + (self.weights * moved) @ by_grid
+        plain = [self.weights @ item for item in (value, by_grid, by_variance, by_width)]
+        return np.stack([plain[0], -plain[1], plain[2], plain[3], by_axial])
 
 
 def _axial(values: dict[str, float]) -> float:

@@ -116,7 +116,10 @@ def phase_rows(state: State, model: Model, catalog: Catalog, outcome: Outcome) -
     for index, phase in enumerate(state.phases):
         prefix = f"phase.{phase.name}"
         esds = outcome.esds(catalog.columns)
-        cell = {k: _measured(v, esds.get(f"{prefix}.cell.{k}")) for k, v in zip(CELL, cell_of(phase, state.values))}
+        cell = {
+            k: _measured(v, esds.get(f"{prefix}.cell.{k}"))
+            for k, v in zip(CELL, cell_of(phase, state.values), strict=True)
+        }
         volume, volume_esd = _volume(state, index, catalog, outcome)
         cell["volume"] = _measured(volume, volume_esd)
         phases.append(
@@ -151,8 +154,10 @@ def cell_mass(model: Model, index: int) -> float:
 
 
 def _fractions(state: State, model: Model, outcome: Outcome) -> list[_Row | None]:
-    """Return the weight fraction of each phase: GSAS-II's scales count cells (Hill & Howard 1987,
-    10.1107/S0021889887086199)."""
+    """Return the weight fraction of each phase: GSAS-II's scales count cells.
+
+    Hill & Howard (1987), 10.1107/S0021889887086199.
+    """
     lines = [len(model.reflections(index)["RefList"]) for index in range(len(state.phases))]
     if state.mode != "rietveld" or not all(lines):
         return [None] * len(state.phases)

@@ -112,8 +112,8 @@ class State:
         return replace(self, values={**self.values, **changes})
 
 
-_JSON = ("radiation", "geometry", "radius_mm", "second_line", "polarization", "values", "background", "limits")
-_JSON += ("excluded", "mode", "intensities", "notices")
+_NUMBERS = ("radiation", "geometry", "radius_mm", "second_line", "polarization", "values", "background")
+_JSON = (*_NUMBERS, "limits", "excluded", "mode", "intensities", "notices")
 
 
 def encode(state: State) -> bytes:

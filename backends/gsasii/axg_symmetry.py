@@ -71,8 +71,8 @@ def origin_shift(symbol: str, triplets: list[str], data: dict[str, Any]) -> tupl
 
 
 def _key(rotation: np.ndarray, shift: np.ndarray) -> _Key:
-    turned = tuple(int(round(value)) for value in np.asarray(rotation).ravel())
-    moved = tuple(int(round(float(value) * _TWELFTHS)) % _TWELFTHS for value in shift)
+    turned = tuple(round(float(value)) for value in np.asarray(rotation).ravel())
+    moved = tuple(round(float(value) * _TWELFTHS) % _TWELFTHS for value in shift)
     return turned, moved
 
 

@@ -16,8 +16,10 @@ from pathlib import Path
 
 __all__ = ["version"]
 
-_COMPUTING = ("GSASIIstrMath", "GSASIIstrIO", "GSASIIpwd", "GSASIIlattice", "GSASIIspc", "GSASIIElem", "GSASIImath")
-_COMPUTING += ("GSASIIobj", "atmdata", "ElementTable", "FormFactors")
+_COMPUTING = (
+    *("GSASIIstrMath", "GSASIIstrIO", "GSASIIpwd", "GSASIIlattice", "GSASIIspc", "GSASIIElem", "GSASIImath"),
+    *("GSASIIobj", "atmdata", "ElementTable", "FormFactors"),
+)
 
 
 @lru_cache(maxsize=1)

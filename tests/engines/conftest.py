@@ -9,6 +9,7 @@ import pytest
 
 from autoxrd.domain.pattern import Pattern
 from autoxrd.engines.executor import ProtocolSession
+from autoxrd.engines.gsasii import GsasiiEngine
 from autoxrd.engines.protocol import EngineResult, Snapshot
 from autoxrd.engines.rietx import RietxEngine
 from tests.engines.samples import FLUORITE, LAB, ZINCITE, simulated, values
@@ -18,6 +19,18 @@ from tests.engines.samples import FLUORITE, LAB, ZINCITE, simulated, values
 def rietx() -> Iterator[ProtocolSession]:
     """A session with rietx; skipped where it is not installed."""
     engine = RietxEngine()
+    usable, reason = engine.available()
+    if not usable:
+        pytest.skip(reason)
+    session = engine.start()
+    yield session
+    session.close()
+
+
+@pytest.fixture(scope="session")
+def gsasii() -> Iterator[ProtocolSession]:
+    """A session with GSAS-II; skipped where it is not configured."""
+    engine = GsasiiEngine()
     usable, reason = engine.available()
     if not usable:
         pytest.skip(reason)
