@@ -261,7 +261,7 @@ def _lost_phases(result: FitArrays, context: MeasureContext, frame: Frame, curre
 def _phase_net(frame: Frame, index: int) -> FloatArray:
     """Return one phase's part of the calculated pattern, from its lines, shape (n,)."""
     own = frame.lines.phase[frame.line_windows.owner] == index
-    return sum_by(frame.line_windows.point[own], frame.line_templates.value[own], frame.x.size)
+    return sum_by(frame.line_windows.point[own], frame.curves.line_value[own], frame.x.size)
 
 
 def _single(found: CoarseShift, n_phases: int, displacement: str) -> Shift:

@@ -29,7 +29,7 @@ class Apportioned:
 
 def apportion(frame: Frame) -> Apportioned:
     """Share observed and calculated net intensity among the reflections of a frame."""
-    windows, value = frame.line_windows, frame.line_templates.value
+    windows, value = frame.line_windows, frame.curves.line_value
     point = windows.point
     share = value / np.maximum(np.maximum(frame.net_calc, frame.totals.value), 1e-300)[point]
     reflection = frame.lines.reflection[windows.owner]

@@ -107,45 +107,18 @@ def local_fits(
     return LocalFit(scaled / scale, inverse / (scale[:, :, None] * scale[:, None, :]), chi2, points)
 
 
-def _own(frame: Frame, values: FloatArray, chosen: IntArray, at: IntArray, size: int) -> FloatArray:
-    """Sum line elements into peak elements."""
-    return sum_by(at, values[chosen], size)
-
-
-def _element_map(frame: Frame) -> tuple[IntArray, IntArray]:
-    """Return the line elements that fall into their peak's window, and the peak element of each."""
-    windows, owner = frame.peaks.windows, frame.line_windows.owner
-    peak = frame.lines.peak[owner]
-    point = frame.line_windows.point
-    safe = np.maximum(peak, 0)
-    inside = (peak >= 0) & (point >= windows.low[safe]) & (point < windows.high[safe])
-    chosen = np.flatnonzero(inside)
-    at = windows.start[safe[chosen]] + point[chosen] - windows.low[safe[chosen]]
-    return chosen, at
-
-
 def _columns(frame: Frame) -> tuple[FloatArray, FloatArray]:
     """Return the seven columns on the peak elements, and the calculated net intensity there."""
-    windows = frame.peaks.windows
-    size = windows.point.size
-    chosen, at = _element_map(frame)
-    shapes = frame.line_templates
-    value = _own(frame, shapes.value, chosen, at, size)
-    shift = _own(frame, shapes.shift, chosen, at, size)
+    point, totals, own = frame.peaks.windows.point, frame.totals, frame.curves.own
+    columns = np.empty((7, point.size))
+    columns[:4] = own
+    value = totals.value[point]
     # neighbours as the same kind of curve as the peak itself: the engine's curve less ours would be the difference of
     # two shapes of the same line, and make its intensity free
-    net = np.maximum(frame.net_calc[windows.point], frame.totals.value[windows.point])
-    columns = np.stack(
-        (
-            value,
-            shift,
-            _own(frame, shapes.width, chosen, at, size),
-            _own(frame, shapes.skew, chosen, at, size),
-            frame.totals.value[windows.point] - value,
-            frame.totals.shift[windows.point] - shift,
-            np.ones(size),
-        )
-    )
+    net = np.maximum(frame.net_calc[point], value)
+    columns[4] = value - own[0]
+    columns[5] = totals.shift[point] - own[1]
+    columns[6] = 1.0
     return columns, net
 
 
