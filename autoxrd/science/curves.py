@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.shapes import Templates, Windows, templates
+from autoxrd.science.shapes import Templates, Windows, chunks, templates
 
 __all__ = ["Curves", "LineArrays", "Totals", "evaluate"]
 
@@ -98,12 +98,9 @@ def evaluate(x: FloatArray, lines: LineArrays, windows: Windows, peaks: Windows)
     totals = np.zeros((6, x.size))
     own = np.zeros((4, peaks.point.size))
     length = windows.high - windows.low
-    ends = windows.start + length
-    first = 0
-    while first < length.size:
-        last = max(int(np.searchsorted(ends, windows.start[first] + _CHUNK, side="right")), first + 1)
-        part, elements = slice(first, last), slice(int(windows.start[first]), int(ends[last - 1]))
-        first = last
+    for part in chunks(windows.start, length, _CHUNK):
+        first = int(windows.start[part.start])
+        elements = slice(first, first + int(length[part].sum()))
         if elements.start == elements.stop:
             continue
         point, count = windows.point[elements], length[part]

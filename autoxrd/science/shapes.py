@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 
-__all__ = ["FWHM_PER_SIGMA", "Templates", "Windows", "pseudo_voigt", "templates", "windows_between"]
+__all__ = ["FWHM_PER_SIGMA", "Templates", "Windows", "chunks", "pseudo_voigt", "templates", "windows_between"]
 
 IntArray = NDArray[np.int64]
 
@@ -48,6 +49,16 @@ def windows_between(x: FloatArray, lower: FloatArray, upper: FloatArray) -> Wind
     owner = np.repeat(np.arange(length.size, dtype=np.int64), length)
     point = np.arange(owner.size, dtype=np.int64) - np.repeat(start - low, length)
     return Windows(owner, point, start, low, high)
+
+
+def chunks(start: IntArray, length: IntArray, elements: int) -> Iterator[slice]:
+    """Yield runs of consecutive windows that hold at most so many elements together, or are one large window."""
+    ends = start + length
+    first = 0
+    while first < start.size:
+        last = max(int(np.searchsorted(ends, start[first] + elements, side="right")), first + 1)
+        yield slice(first, last)
+        first = last
 
 
 @dataclass(frozen=True, slots=True)
