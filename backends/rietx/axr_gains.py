@@ -245,9 +245,19 @@ def _extra(
         steps, gain = _solve(-columns * problem.weight[:, None], base, rest, settings.rank)
         gains[name] = problem.factor * gain if way == 0 or steps[0] * way > 0 else 0.0
         counts[name] = columns.shape[1]
-    for name, trials in texture_steps(state).items():
-        left = rest[:, None] - _project(base, trials * problem.weight[:, None])
-        gains[name] = problem.factor * max(float(rest @ rest - np.min(np.sum(left**2, axis=0))), 0.0)
+    for name, steps in texture_steps(state).items():
+        gains[name] = problem.factor * _best_share(_project(base, steps * problem.weight[:, None]), rest)
         whole = name.split("@")[0]
         gains[whole] = max(gains[name], gains.get(whole, 0.0))
         counts[name] = counts[whole] = 1
+
+
+def _best_share(steps: np.ndarray, rest: np.ndarray) -> float:
+    """Return the most that any of the steps, shape (rows, steps), or a part of it takes off the squared residual.
+
+    A texture weaker than the weakest trial is part of the way to it, and the change of the pattern is taken as straight
+    up to there. With the whole step as the only choice a weak texture would gain nothing: the step overshoots it.
+    """
+    along, square = steps.T @ rest, np.sum(np.square(steps), axis=0)
+    share = np.clip(along / np.where(square > 0, square, 1.0), 0.0, 1.0)
+    return max(float(np.max(share * (2.0 * along - share * square))), 0.0)
