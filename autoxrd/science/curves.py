@@ -14,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.shapes import Templates, Windows, chunks, templates
+from autoxrd.science.shapes import ROWS, SCRATCH_ROWS, LineShapes, Windows, chunks, templates
 
 __all__ = ["Curves", "LineArrays", "Totals", "evaluate"]
 
 IntArray = NDArray[np.int64]
 
-_CHUNK = 12_288
+_CHUNK = 8_192
 """Elements (line times channel) that are evaluated at a time."""
+_OWN = 4
+"""Value, shift, width and skew are wanted of each peak's own lines; the tails only of all together."""
 
 
 class LineArrays(Protocol):
@@ -94,53 +96,66 @@ def evaluate(x: FloatArray, lines: LineArrays, windows: Windows, peaks: Windows)
         windows: one for each line, on which it is evaluated.
         peaks: one for each peak, on which it is fitted.
     """
-    line_value = np.empty(windows.point.size)
-    totals = np.zeros((6, x.size))
-    own = np.zeros((4, peaks.point.size))
     length = windows.high - windows.low
+    line_value = np.empty(windows.point.size)
+    totals, own = np.zeros((ROWS, x.size)), np.zeros((_OWN, peaks.point.size))
+    common = _common(lines.peak, windows, peaks)
+    # fresh memory is slow: the same few rows serve all chunks
+    room = np.empty((SCRATCH_ROWS, max(_CHUNK, int(length.max(initial=0)))))
     for part in chunks(windows.start, length, _CHUNK):
         first = int(windows.start[part.start])
-        elements = slice(first, first + int(length[part].sum()))
-        if elements.start == elements.stop:
+        size = int(windows.start[part.stop - 1] + length[part.stop - 1]) - first
+        if size == 0:
             continue
-        point, count = windows.point[elements], length[part]
-        shapes = templates(
-            x[point],
-            count,
-            position=lines.position[part],
-            fwhm=lines.fwhm[part],
-            eta=lines.eta[part],
-            area=lines.area[part],
-        )
-        line_value[elements] = shapes.value
-        _add_totals(totals, x, point, np.repeat(lines.position[part], count), shapes)
-        _add_own(own, point, np.repeat(lines.peak[part], count), shapes, peaks)
+        point, owner = windows.point[first : first + size], windows.owner[first : first + size] - part.start
+        shapes = LineShapes(lines.position[part], lines.fwhm[part], lines.eta[part], lines.area[part])
+        rows = templates(x[point], owner, shapes, room[:, :size])
+        line_value[first : first + size] = rows[0]
+        begin = int(point.min())
+        _add(totals, begin, point - begin, rows)
+        _add_own(own, common, part, first, rows)
     return Curves(line_value, Totals(*totals), own)
 
 
-def _add_totals(totals: FloatArray, x: FloatArray, point: IntArray, position: FloatArray, shapes: Templates) -> None:
-    begin = int(point.min())
-    local = point - begin
-    low = (x[point] < position) * shapes.mixing
-    rows = (shapes.value, shapes.shift, shapes.width, shapes.skew, low, shapes.mixing - low)
-    _add(totals, begin, local, rows)
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What each line's window has in common with its peak's, arrays of shape (m,).
+
+    Args:
+        count: number of channels.
+        source: first of them among the elements of the lines' windows.
+        target: the same among the elements of the peaks' windows.
+    """
+
+    count: IntArray
+    source: IntArray
+    target: IntArray
 
 
-def _add_own(own: FloatArray, point: IntArray, peak: IntArray, shapes: Templates, peaks: Windows) -> None:
+def _common(peak: IntArray, windows: Windows, peaks: Windows) -> _Common:
+    if peaks.low.size == 0:
+        nothing = np.zeros_like(peak)
+        return _Common(nothing, nothing, nothing)
+    low = np.maximum(windows.low, peaks.low[peak])
+    count = np.where(peak >= 0, np.maximum(np.minimum(windows.high, peaks.high[peak]) - low, 0), 0)
+    return _Common(count, windows.start + low - windows.low, peaks.start[peak] + low - peaks.low[peak])
+
+
+def _add_own(own: FloatArray, common: _Common, part: slice, first: int, rows: FloatArray) -> None:
     """Add the elements that lie in the window of their line's peak."""
-    if not peaks.low.size:
+    count = common.count[part]
+    size = int(count.sum())
+    if size == 0:
         return
-    low, high = peaks.low[peak], peaks.high[peak]
-    chosen = np.flatnonzero((peak >= 0) & (point >= low) & (point < high))
-    if not chosen.size:
-        return
-    at = (peaks.start[peak] + point - low)[chosen]
-    begin = int(at.min())
-    at -= begin
-    _add(own, begin, at, [row[chosen] for row in (shapes.value, shapes.shift, shapes.width, shapes.skew)])
+    at = np.arange(size) - np.repeat(np.cumsum(count) - count, count)
+    target = at + np.repeat(common.target[part], count)
+    at += np.repeat(common.source[part] - first, count)
+    begin = int(target.min())
+    target -= begin
+    _add(own, begin, target, [row[at] for row in rows[:_OWN]])
 
 
-def _add(out: FloatArray, begin: int, local: IntArray, rows: Sequence[FloatArray]) -> None:
+def _add(out: FloatArray, begin: int, local: IntArray, rows: Sequence[FloatArray] | FloatArray) -> None:
     """Add elements to rows of ``out`` from column ``begin`` on; only the columns of this chunk are touched."""
     size = int(local.max()) + 1
     for row, values in zip(out, rows, strict=True):

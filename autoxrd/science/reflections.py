@@ -22,7 +22,7 @@ __all__ = ["LocalFit", "PeakMeasures", "local_fits", "measure_peaks"]
 
 IntArray = NDArray[np.int64]
 
-_CHUNK = 16_384
+_CHUNK = 8_192
 """Elements (peak times channel) whose columns are held at a time."""
 
 
@@ -138,19 +138,17 @@ def _solved(normal: FloatArray, right: FloatArray, total: FloatArray, points: In
     return LocalFit(scaled / scale, inverse / (scale[:, :, None] * scale[:, None, :]), chi2, points)
 
 
-def _columns(frame: Frame, elements: slice) -> tuple[FloatArray, FloatArray]:
-    """Return the seven columns on some of the peak elements, and the calculated net intensity there."""
+def _columns(frame: Frame, elements: slice, columns: FloatArray) -> FloatArray:
+    """Fill the seven columns on some of the peak elements; return the calculated net intensity there."""
     point, totals, own = frame.peaks.windows.point[elements], frame.totals, frame.curves.own[:, elements]
-    columns = np.empty((7, point.size))
     columns[:4] = own
     value = totals.value[point]
+    np.subtract(value, own[0], out=columns[4])
+    np.subtract(totals.shift[point], own[1], out=columns[5])
+    columns[6] = 1.0
     # neighbours as the same kind of curve as the peak itself: the engine's curve less ours would be the difference of
     # two shapes of the same line, and make its intensity free
-    net = np.maximum(frame.net_calc[point], value)
-    columns[4] = value - own[0]
-    columns[5] = totals.shift[point] - own[1]
-    columns[6] = 1.0
-    return columns, net
+    return np.maximum(frame.net_calc[point], value, out=value)
 
 
 def measure_peaks(frame: Frame) -> PeakMeasures:
@@ -164,17 +162,19 @@ def measure_peaks(frame: Frame) -> PeakMeasures:
     points = _points(start, windows.point.size)
     normal, right = np.empty((start.size, 7, 7)), np.empty((start.size, 7))
     total, own, under = np.empty(start.size), np.empty(start.size), np.empty(start.size)
+    room = np.empty((2, 7, max(_CHUNK, int(points.max()))))
     for part in chunks(start, points, _CHUNK):
-        first = start[part.start]
-        elements = slice(int(first), int(start[part.stop - 1] + points[part.stop - 1]))
-        columns, net = _columns(frame, elements)
-        point, begins = windows.point[elements], start[part] - first
+        first, last = int(start[part.start]), int(start[part.stop - 1] + points[part.stop - 1])
+        columns, weighted = room[:, :, : last - first]
+        net = _columns(frame, slice(first, last), columns)
+        point, begins = windows.point[first:last], start[part] - first
         weight = frame.weight[point]
-        weighted = columns * weight
+        np.multiply(columns, weight, out=weighted)
         normal[part] = _normal(columns, weighted, begins)
         right[part], total[part] = _projections(weighted, frame.residual[point], weight, begins)
-        own[part] = np.add.reduceat(columns[0] * columns[0], begins)
-        under[part] = np.add.reduceat(columns[0] * net, begins)
+        net *= columns[0]
+        under[part] = np.add.reduceat(net, begins)
+        own[part] = np.add.reduceat(np.multiply(columns[0], columns[0], out=net), begins)
     fit = _solved(normal, right, total, points, frame.settings.condition_ridge)
     purity[nonempty] = own / np.maximum(under, 1e-300)
     return _assemble(frame, fit, nonempty, purity)

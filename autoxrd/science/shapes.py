@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 
-__all__ = ["FWHM_PER_SIGMA", "Templates", "Windows", "chunks", "pseudo_voigt", "templates", "windows_between"]
+__all__ = ["FWHM_PER_SIGMA", "ROWS", "SCRATCH_ROWS", "LineShapes", "Windows", "chunks", "pseudo_voigt", "templates", "windows_between"]
 
 IntArray = NDArray[np.int64]
 
@@ -61,23 +61,19 @@ def chunks(start: IntArray, length: IntArray, elements: int) -> Iterator[slice]:
         first = last
 
 
+ROWS = 6
+"""What :func:`templates` returns, by row: value, shift, width, skew, low tail, high tail."""
+SCRATCH_ROWS = ROWS + 5
+
+
 @dataclass(frozen=True, slots=True)
-class Templates:
-    """A line and its derivatives on its window, arrays of shape (n_elements,).
+class LineShapes:
+    """Lines, arrays of shape (m,): position, FWHM, Lorentzian fraction, area."""
 
-    Args:
-        value: area * pV(x).
-        shift: derivative with respect to the position, per unit of x.
-        width: derivative with respect to ln(FWHM).
-        skew: change per unit of skewness, -(sigma^3/6) d3/dx3 with sigma = FWHM / 2.3548 (Gram-Charlier).
-        mixing: derivative with respect to the Lorentzian fraction.
-    """
-
-    value: FloatArray
-    shift: FloatArray
-    width: FloatArray
-    skew: FloatArray
-    mixing: FloatArray
+    position: FloatArray
+    fwhm: FloatArray
+    eta: FloatArray
+    area: FloatArray
 
 
 def pseudo_voigt(x: FloatArray, position: FloatArray, fwhm: FloatArray, eta: FloatArray) -> FloatArray:
@@ -87,55 +83,66 @@ def pseudo_voigt(x: FloatArray, position: FloatArray, fwhm: FloatArray, eta: Flo
     return np.asarray(shape / fwhm)
 
 
-def templates(
-    x: FloatArray, count: IntArray, *, position: FloatArray, fwhm: FloatArray, eta: FloatArray, area: FloatArray
-) -> Templates:
-    """Evaluate lines on their windows, laid end to end.
+def templates(x: FloatArray, owner: IntArray, lines: LineShapes, scratch: FloatArray) -> FloatArray:
+    """Evaluate lines and their derivatives, shape (ROWS, n_elements), in memory that is used again and again.
+
+    The rows are: value, area * pV(x); derivative with respect to the position; with respect to ln(FWHM); change per
+    unit of skewness, -(sigma^3/6) d3/dx3 with sigma = FWHM / 2.3548 (Gram-Charlier); derivative with respect to the
+    Lorentzian fraction on the low side of the line; the same on the high side.
 
     Args:
         x: abscissa of every element, shape (n_elements,).
-        count: elements of each line, shape (m,).
-        position: of each line, shape (m,); likewise ``fwhm``, ``eta``, ``area``.
+        owner: line of every element, shape (n_elements,).
+        lines: the lines.
+        scratch: shape (SCRATCH_ROWS, n_elements); the result is its first rows.
     """
-    inverse = np.repeat(2.0 / fwhm, count)
-    height = area / fwhm
-    z = x - np.repeat(position, count)
-    z *= inverse
-    z2 = z * z
-    lorentz = 1.0 + z2
+    value, shift, width, skew, low, high, z, z2, lorentz, gauss, other = scratch
+
+    def each(values: FloatArray, out: FloatArray) -> FloatArray:
+        return np.take(values, owner, out=out, mode="clip")
+
+    np.subtract(x, each(lines.position, other), out=z)
+    z *= each(2.0 / lines.fwhm, other)
+    np.multiply(z, z, out=z2)
+    np.add(z2, 1.0, out=lorentz)
     np.divide(1.0, lorentz, out=lorentz)
-    gauss = np.multiply(z2, -_LN2)
+    np.multiply(z2, -_LN2, out=gauss)
     np.exp(gauss, out=gauss)
-    whole = np.repeat(height, count)
-    mixing = np.multiply(lorentz, _LORENTZ)
-    mixing -= _GAUSS * gauss
-    mixing *= whole
-    gauss *= np.repeat(height * (1.0 - eta) * _GAUSS, count)
-    l2 = lorentz * lorentz
-    tall = l2 * np.repeat(height * eta * _LORENTZ, count)  # l^2 times the height
-    value = tall * (1.0 + z2)
+    height = lines.area / lines.fwhm
+    np.multiply(lorentz, _LORENTZ, out=high)
+    high -= np.multiply(gauss, _GAUSS, out=other)
+    high *= each(height, other)
+    np.multiply(high, z < 0.0, out=low)
+    high -= low
+    gauss *= each(height * (1.0 - lines.eta) * _GAUSS, other)
+    each(height * lines.eta * _LORENTZ, value)
+    np.multiply(lorentz, lorentz, out=other)  # l^2
+    np.multiply(value, other, out=shift)  # l^2 times the height
+    _skew(z, z2, shift, other, gauss, out=skew, scratch=width)
+    value *= lorentz
     value += gauss
     # -2 z (l^2 h + ln2 g) is the derivative in z
-    width = np.multiply(gauss, _LN2)
-    width += tall
+    np.multiply(gauss, _LN2, out=width)
+    width += shift
     width *= z
     width *= 2.0
-    shift = width * inverse
+    np.multiply(width, each(2.0 / lines.fwhm, other), out=shift)
     width *= z
     width -= value
-    return Templates(value=value, shift=shift, width=width, skew=_skew(z, z2, tall, l2, gauss), mixing=mixing)
+    return scratch[:ROWS]
 
 
-def _skew(z: FloatArray, z2: FloatArray, tall: FloatArray, l2: FloatArray, gauss: FloatArray) -> FloatArray:
-    """Return -(sigma^3/6) d3/dx3: of the Lorentzian -24 z (z^2 - 1) l^4 h, of the Gaussian z (12 ln2^2 - 8 ln2^3 z^2) g."""
-    third = 1.0 - z2
-    third *= tall
-    third *= l2
-    third *= 24.0
-    bell = np.multiply(z2, -8.0 * _LN2**3)
-    bell += 12.0 * _LN2**2
-    bell *= gauss
-    third += bell
-    third *= z
-    third *= -_SKEW
-    return third
+def _skew(
+    z: FloatArray, z2: FloatArray, tall: FloatArray, l2: FloatArray, gauss: FloatArray, *, out: FloatArray, scratch: FloatArray
+) -> None:
+    """Fill ``out`` with -(sigma^3/6) d3/dx3: of the Lorentzian, in z, 24 z (1 - z^2) l^4 h, of the Gaussian z (12 ln2^2 - 8 ln2^3 z^2) g."""
+    np.subtract(1.0, z2, out=out)
+    out *= tall
+    out *= l2
+    out *= 24.0
+    np.multiply(z2, -8.0 * _LN2**3, out=scratch)
+    scratch += 12.0 * _LN2**2
+    scratch *= gauss
+    out += scratch
+    out *= z
+    out *= -_SKEW
