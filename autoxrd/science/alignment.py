@@ -15,7 +15,7 @@ from scipy.interpolate import CubicSpline
 
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.science.arrays import sum_by
-from autoxrd.science.causes import find_causes
+from autoxrd.science.causes import Causes, find_causes
 from autoxrd.science.coarse import CoarseShift, coarse_cell, coarse_shifts
 from autoxrd.science.frame import Frame, explained_share, moved_frame
 from autoxrd.science.inputs import FitArrays, MeasureContext
@@ -62,6 +62,8 @@ class Alignment:
         strains: cell changes of the phases.
         adjustment: what it was given.
         coarse: the global shift where one was needed, else None.
+        problem: the fit of the laws to the measured offsets; None where there are too few.
+        causes: what that fit names.
     """
 
     frame: Frame
@@ -69,16 +71,25 @@ class Alignment:
     strains: Strains
     adjustment: Adjustment
     coarse: CoarseShift | None = None
+    problem: LawProblem | None = None
+    causes: Causes | None = None
 
 
 def shifted_net(frame: Frame, result: FitArrays, shift: Shift) -> FloatArray:
     """Return the calculated Bragg intensity with each phase's pattern moved as a whole, shape (n,)."""
     net = np.zeros_like(frame.x)
     rest = frame.net_calc.copy()
+    # phases that move alike are moved together
+    alike: dict[float, FloatArray] = {}
+    first: dict[float, int] = {}
     for index, pattern in enumerate(result.phase_patterns):
         rest -= pattern
+        amplitude = shift.cell[index] if shift.cell else 0.0
+        alike[amplitude] = alike[amplitude] + pattern if amplitude in alike else pattern
+        first.setdefault(amplitude, index)
+    for amplitude, patterns in alike.items():
         # what was calculated at s is seen at s + shift(s)
-        net += _resampled(frame.x, frame.x + shift.at(frame.x, index), pattern)
+        net += _resampled(frame.x, frame.x + shift.at(frame.x, first[amplitude]), patterns)
     return net + rest
 
 
@@ -116,12 +127,20 @@ def align(result: FitArrays, context: MeasureContext, frame: Frame, gof: float) 
     settings = context.settings.positions
     if gof > settings.coarse_gof and _in_place(current) < settings.in_place_share:
         current = _lost_phases(result, context, frame, _coarse(result, context, frame, current))
+    current = _named(current, context)
     for _ in range(settings.rebase_cycles):
         better = _better(result, context, frame, current)
         if better is None:
             break
-        current = better
+        current = _named(better, context)
     return current
+
+
+def _named(current: Alignment, context: MeasureContext) -> Alignment:
+    """Return the alignment with the causes that its offsets name."""
+    problem = law_problem(current.measures, context, current.strains)
+    causes = None if problem is None else find_causes(problem, context.settings.positions)
+    return replace(current, problem=problem, causes=causes)
 
 
 def _in_place(current: Alignment) -> float:
@@ -176,10 +195,9 @@ def _proposals(current: Alignment, context: MeasureContext) -> Iterator[Adjustme
     settings = context.settings.positions
     shift = width = None
     change = 0.0
-    problem = law_problem(current.measures, context, current.strains)
-    if problem is not None:
-        fit = find_causes(problem, settings).fit
-        change = _shift_change(current, problem, fit, settings)
+    if current.problem is not None and current.causes is not None:
+        fit = current.causes.fit
+        change = _shift_change(current, current.problem, fit, settings)
         if change > settings.rebase_fwhm:
             shift = shift_of(fit, context, len(current.strains.peak))
     trend = width_trend(current.measures)
@@ -261,7 +279,7 @@ def _lost_phases(result: FitArrays, context: MeasureContext, frame: Frame, curre
 def _phase_net(frame: Frame, index: int) -> FloatArray:
     """Return one phase's part of the calculated pattern, from its lines, shape (n,)."""
     own = frame.lines.phase[frame.line_windows.owner] == index
-    return sum_by(frame.line_windows.point[own], frame.line_templates.value[own], frame.x.size)
+    return sum_by(frame.line_windows.point[own], frame.curves.line_value[own], frame.x.size)
 
 
 def _single(found: CoarseShift, n_phases: int, displacement: str) -> Shift:

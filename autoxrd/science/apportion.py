@@ -20,30 +20,23 @@ __all__ = ["Apportioned", "apportion", "r_bragg"]
 
 @dataclass(frozen=True, slots=True)
 class Apportioned:
-    """Intensities by reflection, unit of area, arrays of shape (r,); ``esd`` of the observed from counting."""
+    """Intensities by reflection, unit of area, arrays of shape (r,)."""
 
     observed: FloatArray
     calculated: FloatArray
-    esd: FloatArray
 
 
 def apportion(frame: Frame) -> Apportioned:
     """Share observed and calculated net intensity among the reflections of a frame."""
-    windows, value = frame.line_windows, frame.line_templates.value
+    windows, value = frame.line_windows, frame.curves.line_value
     point = windows.point
-    share = value / np.maximum(np.maximum(frame.net_calc, frame.totals.value), 1e-300)[point]
-    reflection = frame.lines.reflection[windows.owner]
+    # what a unit of each line's own curve is worth at each channel
+    unit = frame.step / np.maximum(np.maximum(frame.net_calc, frame.totals.value), 1e-300)
+    reflection = np.repeat(frame.lines.reflection, windows.high - windows.low)
     count = int(frame.reflections.position.size)
-    step = frame.step[point]
-
-    def summed(values: FloatArray) -> FloatArray:
-        return sum_by(reflection, values, count)
-
-    weighted = share * step
     return Apportioned(
-        observed=summed(weighted * frame.net_obs[point]),
-        calculated=summed(weighted * frame.net_calc[point]),
-        esd=np.sqrt(summed(np.square(weighted) * frame.variance[point])),
+        observed=sum_by(reflection, value * (unit * frame.net_obs)[point], count),
+        calculated=sum_by(reflection, value * (unit * frame.net_calc)[point], count),
     )
 
 

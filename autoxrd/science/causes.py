@@ -66,17 +66,25 @@ def _cell_options(names: tuple[str, ...], settings: PositionSettings) -> list[tu
     return list(dict.fromkeys(found))
 
 
+@dataclass(frozen=True, slots=True)
+class _Subsets:
+    """Sets of causes: their columns by name, the same as rows of a mask, and their prices, shape (subsets,)."""
+
+    names: tuple[tuple[str, ...], ...]
+    mask: FloatArray
+    price: FloatArray
+
+
 @lru_cache(maxsize=64)
-def _subsets(
-    names: tuple[str, ...], unlikely: frozenset[str], n_used: int, settings: PositionSettings
-) -> tuple[tuple[tuple[str, ...], ...], FloatArray]:
-    """Return every set of causes that so many peaks can bear, and its price."""
+def _subsets(names: tuple[str, ...], unlikely: frozenset[str], n_used: int, settings: PositionSettings) -> _Subsets:
+    """Return every set of causes that so many peaks can bear."""
     shifts: list[tuple[str, ...]] = [(), (ZERO,), (DISPLACEMENT,), (ZERO, DISPLACEMENT)]
     if ALONG in names:
         shifts += [(DISPLACEMENT, ALONG), (ZERO, DISPLACEMENT, ALONG)]
     cells = _cell_options(names, settings)
     found = tuple((*shift, *cell) for shift in shifts for cell in cells if len(shift) + len(cell) < n_used)
-    return found, np.array([_price(columns, unlikely, settings) for columns in found])
+    mask = np.array([[float(name in columns) for name in names] for columns in found])
+    return _Subsets(found, mask, np.array([_price(columns, unlikely, settings) for columns in found]))
 
 
 def _price(names: tuple[str, ...], unlikely: frozenset[str], settings: PositionSettings) -> float:
@@ -87,12 +95,13 @@ def _price(names: tuple[str, ...], unlikely: frozenset[str], settings: PositionS
 
 def find_causes(problem: LawProblem, settings: PositionSettings) -> Causes:
     """Return the cheapest subset of causes and what is ambiguous about it."""
-    everything = problem.fit_many((problem.names,))[0][0]
+    everything = problem.fit_many(np.ones((1, len(problem.names))))[0][0]
     if (problem.chi2_null - everything) / problem.scale < settings.cause_price:
         return Causes(problem.fit(()))
-    subsets, price = _subsets(problem.names, problem.unlikely, problem.n_used, settings)
-    chi2, cancelling = problem.fit_many(subsets)
-    prices = np.where(cancelling > settings.cancelling, np.inf, chi2 / problem.scale + price)
+    known = _subsets(problem.names, problem.unlikely, problem.n_used, settings)
+    subsets = known.names
+    chi2, cancelling = problem.fit_many(known.mask)
+    prices = np.where(cancelling > settings.cancelling, np.inf, chi2 / problem.scale + known.price)
     order = np.argsort(prices, kind="stable")
     best = subsets[order[0]]
     named = kinds(best)

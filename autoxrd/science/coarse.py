@@ -61,7 +61,7 @@ def coarse_cell(frame: Frame, phase: int, observed: FloatArray, settings: Positi
         settings: ranges.
     """
     own = frame.lines.phase[frame.line_windows.owner] == phase
-    calculated = sum_by(frame.line_windows.point[own], frame.line_templates.value[own], frame.x.size)
+    calculated = sum_by(frame.line_windows.point[own], frame.curves.line_value[own], frame.x.size)
     reach = float(np.rad2deg(2.0 * settings.coarse_cell_relative))
     return _correlate(frame, CELL, reach, observed, calculated, settings)
 

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import AxisKind, FloatArray
 from autoxrd.science.arrays import sum_by
+from autoxrd.science.curves import Curves, Totals, evaluate
 from autoxrd.science.inputs import FitArrays, MeasureContext, ReflectionArrays
 from autoxrd.science.noise import projection_variance
 from autoxrd.science.settings import ReflectionSettings
-from autoxrd.science.shapes import Templates, Windows, pseudo_voigt, templates, windows_between
+from autoxrd.science.shapes import Windows, pseudo_voigt, windows_between
 
-__all__ = ["Frame", "Lines", "Peaks", "Reflections", "Totals", "build_frame", "explained_share", "moved_frame"]
+__all__ = ["Frame", "Lines", "Peaks", "Reflections", "build_frame", "explained_share", "moved_frame"]
 
 IntArray = NDArray[np.int64]
 
@@ -68,27 +69,6 @@ class Peaks:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
-    """Derivatives of the whole calculated pattern, each of shape (n,), for one change common to all lines.
-
-    Args:
-        value: the lines themselves, as pseudo-Voigts.
-        shift: of the position.
-        width: of ln(FWHM).
-        skew: of the skewness.
-        tail_low: of the Lorentzian fraction on the low side of each line.
-        tail_high: the same on the high side.
-    """
-
-    value: FloatArray
-    shift: FloatArray
-    width: FloatArray
-    skew: FloatArray
-    tail_low: FloatArray
-    tail_high: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
 class Frame:
     """One fit, ready for local measures.
 
@@ -112,13 +92,17 @@ class Frame:
     reflections: Reflections
     peaks: Peaks
     line_windows: Windows
-    line_templates: Templates
-    totals: Totals
+    curves: Curves
     moved_by: FloatArray
     widened_by: FloatArray
     angular: bool
     wavelength_angstrom: float
     settings: ReflectionSettings
+
+    @property
+    def totals(self) -> Totals:
+        """Derivatives of the whole calculated pattern."""
+        return self.curves.totals
 
     def theta(self, two_theta: FloatArray) -> FloatArray:
         """Return theta in radians of positions in degrees 2theta."""
@@ -219,23 +203,8 @@ def _tables(
     return lines, reflections, count
 
 
-def _evaluate(x: FloatArray, lines: Lines, reach: float) -> tuple[Windows, Templates, Totals]:
-    windows = windows_between(x, lines.position - reach * lines.fwhm, lines.position + reach * lines.fwhm)
-    shapes = templates(x, windows, position=lines.position, fwhm=lines.fwhm, eta=lines.eta, area=lines.area)
-
-    def total(values: FloatArray) -> FloatArray:
-        return sum_by(windows.point, values, x.size)
-
-    low = np.where(x[windows.point] < lines.position[windows.owner], shapes.mixing, 0.0)
-    totals = Totals(
-        value=total(shapes.value),
-        shift=total(shapes.shift),
-        width=total(shapes.width),
-        skew=total(shapes.skew),
-        tail_low=total(low),
-        tail_high=total(shapes.mixing - low),
-    )
-    return windows, shapes, totals
+def _line_windows(x: FloatArray, lines: Lines, reach: float) -> Windows:
+    return windows_between(x, lines.position - reach * lines.fwhm, lines.position + reach * lines.fwhm)
 
 
 def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
@@ -245,7 +214,8 @@ def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
     net_calc = result.y_calc - result.background
     wavelengths = context.instrument.wavelengths_angstrom
     lines, reflections, count = _tables(result, settings, wavelengths)
-    windows, shapes, totals = _evaluate(x, lines, settings.line_fwhm)
+    windows = _line_windows(x, lines, settings.line_fwhm)
+    peaks = _peaks(x, lines, reflections, count, len(result.phases), settings.window_fwhm)
     variance = projection_variance(result.y_obs, result.sigma, result.y_calc)
     return Frame(
         x=x,
@@ -257,10 +227,9 @@ def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
         step=np.gradient(x) if x.size > 1 else np.ones_like(x),
         lines=lines,
         reflections=reflections,
-        peaks=_peaks(x, lines, reflections, count, len(result.phases), settings.window_fwhm),
+        peaks=peaks,
         line_windows=windows,
-        line_templates=shapes,
-        totals=totals,
+        curves=evaluate(x, lines, windows, peaks.windows),
         moved_by=np.zeros(reflections.position.size),
         widened_by=np.ones(reflections.position.size),
         angular=context.axis is AxisKind.TWO_THETA,
@@ -302,18 +271,18 @@ def moved_frame(
     shift, widening = _by_reflection(frame, smooth + extra, 0.0), _by_reflection(frame, factor, 1.0)
     table = frame.reflections
     reflections = replace(table, position=table.position + shift, fwhm=table.fwhm * widening)
-    windows, shapes, totals = _evaluate(frame.x, lines, frame.settings.line_fwhm)
+    windows = _line_windows(frame.x, lines, frame.settings.line_fwhm)
     count = int(frame.peaks.position.size)
+    peaks = _peaks(frame.x, lines, reflections, count, n_phases, frame.settings.window_fwhm)
     return replace(
         frame,
         net_calc=net_calc,
         residual=frame.net_obs - net_calc,
         lines=lines,
         reflections=reflections,
-        peaks=_peaks(frame.x, lines, reflections, count, n_phases, frame.settings.window_fwhm),
+        peaks=peaks,
         line_windows=windows,
-        line_templates=shapes,
-        totals=totals,
+        curves=evaluate(frame.x, lines, windows, peaks.windows),
         moved_by=shift,
         widened_by=widening,
     )

@@ -121,26 +121,26 @@ class LawProblem:
         chi2 = max(self.chi2_null - float(coefficient @ right), 0.0)
         return LawFit(names, coefficient, inverse * self.scale, chi2)
 
-    def fit_many(self, subsets: tuple[tuple[str, ...], ...]) -> tuple[FloatArray, FloatArray]:
-        """Return, of many subsets at once, chi2 (not scaled) and how far their causes cancel, shape (len(subsets),).
+    def fit_many(self, mask: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return, of many subsets at once, chi2 (not scaled) and how far their causes cancel, shape (subsets,).
 
         The latter is the largest rms of one cause's contribution over the rms of all together.
+
+        Args:
+            mask: 1 for each column that a subset has, else 0, shape (subsets, c).
         """
-        index = {name: i for i, name in enumerate(self.names)}
-        mask = np.zeros((len(subsets), len(self.names)))
-        for row, names in enumerate(subsets):
-            mask[row, [index[name] for name in names]] = 1.0
-        diagonal = np.sqrt(np.diag(self.normal))
+        diagonal = np.sqrt(self.normal.diagonal())
         diagonal = np.where(diagonal > 0, diagonal, 1.0)
-        scaled, right = self.normal / np.outer(diagonal, diagonal), self.right / diagonal
-        batch = scaled * mask[:, :, None] * mask[:, None, :]
-        batch += np.eye(len(self.names)) * (1.0 - mask + _RIDGE)[:, None, :]
+        scaled, right = self.normal / (diagonal[:, None] * diagonal), self.right / diagonal
+        batch = np.einsum("ij,si,sj->sij", scaled, mask, mask)
+        np.einsum("sii->si", batch)[...] += 1.0 - mask + _RIDGE
         masked = right * mask
         solved = np.linalg.solve(batch, masked[:, :, None])[:, :, 0]
         chi2 = np.maximum(self.chi2_null - np.einsum("si,si->s", solved, masked), 0.0)
         amplitude = solved / diagonal
-        single = np.abs(amplitude) * np.sqrt(np.mean(np.square(self.columns), axis=0))
-        together = np.sqrt(np.mean(np.square(amplitude @ self.columns.T), axis=1))
+        squares = self.columns.T @ self.columns / len(self.columns)
+        single = np.abs(amplitude) * np.sqrt(squares.diagonal())
+        together = np.sqrt(np.maximum(np.einsum("si,si->s", amplitude @ squares, amplitude), 0.0))
         return chi2, single.max(axis=1) / np.maximum(together, 1e-300)
 
 

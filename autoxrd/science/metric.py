@@ -62,7 +62,7 @@ def cell_strains(hkl: IntArray, cell: UnitCell, operations: tuple[str, ...]) -> 
     independent = np.abs(np.diag(triangle)) > 1e-9 * abs(triangle[0, 0])
     kept = basis[:, : independent.size][:, independent][:, : forms.shape[0]]
     h = hkl.astype(float)
-    inverse_d2 = np.einsum("mi,ij,mj->m", h, metric, h)
+    inverse_d2 = np.sum((h @ metric) * h, axis=1)
     relative = float(np.linalg.norm(metric)) / np.maximum(inverse_d2, 1e-12)
-    others = [np.einsum("mi,ij,mj->m", h, column.reshape(3, 3), h) * relative for column in kept.T[1:]]
+    others = [np.sum((h @ column.reshape(3, 3)) * h, axis=1) * relative for column in kept.T[1:]]
     return np.array([np.ones(h.shape[0]), *others])

@@ -14,10 +14,10 @@ from autoxrd.domain.pattern import FloatArray
 from autoxrd.domain.state import Feature
 from autoxrd.science.alignment import Alignment, shift_of
 from autoxrd.science.arrays import small_inverse
-from autoxrd.science.causes import Causes, find_causes, kinds
+from autoxrd.science.causes import Causes, kinds
 from autoxrd.science.features import measured, plain, unavailable
 from autoxrd.science.inputs import MeasureContext
-from autoxrd.science.laws import CELL, DISPLACEMENT, ZERO, LawFit, LawProblem, displacement_law, law_problem
+from autoxrd.science.laws import CELL, DISPLACEMENT, ZERO, LawFit, LawProblem, displacement_law
 from autoxrd.science.noise import chi2_to_z
 from autoxrd.science.reflections import PeakMeasures
 
@@ -40,10 +40,9 @@ def position_features(alignment: Alignment, context: MeasureContext, names: Sequ
     measures = alignment.measures
     if not alignment.frame.angular:
         return _all_unavailable(names, _NOT_ANGULAR)
-    problem = law_problem(measures, context, alignment.strains)
-    if problem is None:
+    problem, causes = alignment.problem, alignment.causes
+    if problem is None or causes is None:
         return _few(alignment, names)
-    causes = find_causes(problem, context.settings.positions)
     features = {"position.rms": _rms(measures), "position.separable": _separable(problem, causes, names)}
     features |= _joint(problem, causes, context, names)
     features |= _alone(problem, context, names)

@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.science.arrays import sum_by
 from autoxrd.science.frame import Frame
+from autoxrd.science.shapes import chunks
 
 __all__ = ["LocalFit", "PeakMeasures", "local_fits", "measure_peaks"]
 
 IntArray = NDArray[np.int64]
+
+_CHUNK = 8_192
+"""Elements (peak times channel) whose columns are held at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,93 +86,97 @@ def local_fits(
         start: first element of each window, ascending, no window empty, shape (p,).
         ridge: relative ridge on the normal matrix.
     """
-    count, size = start.size, columns.shape[0]
-    normal = np.empty((count, size, size))
-    right = np.empty((count, size))
+    weighted = columns * weight
+    right, total = _projections(weighted, residual, weight, start)
+    return _solved(_normal(columns, weighted, start), right, total, _points(start, weight.size), ridge)
+
+
+def _points(start: IntArray, size: int) -> IntArray:
+    return np.diff(np.append(start, size))
+
+
+def _normal(columns: FloatArray, weighted: FloatArray, start: IntArray) -> FloatArray:
+    """Return the normal matrices, shape (p, c, c)."""
+    size = columns.shape[0]
+    normal = np.empty((start.size, size, size))
+    product = np.empty(columns.shape[1])
     for i in range(size):
-        weighted = columns[i] * weight
-        right[:, i] = np.add.reduceat(weighted * residual, start)
         for j in range(i, size):
-            normal[:, i, j] = normal[:, j, i] = np.add.reduceat(weighted * columns[j], start)
+            np.multiply(weighted[i], columns[j], out=product)
+            normal[:, i, j] = normal[:, j, i] = np.add.reduceat(product, start)
+    return normal
+
+
+def _projections(
+    weighted: FloatArray, residual: FloatArray, weight: FloatArray, start: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the right-hand sides, shape (p, c), and the weighted squared residuals, shape (p,)."""
+    right = np.empty((start.size, weighted.shape[0]))
+    product = np.empty(residual.size)
+    for i, column in enumerate(weighted):
+        np.multiply(column, residual, out=product)
+        right[:, i] = np.add.reduceat(product, start)
+    np.multiply(weight, residual, out=product)
+    product *= residual
+    return right, np.add.reduceat(product, start)
+
+
+def _solved(normal: FloatArray, right: FloatArray, total: FloatArray, points: IntArray, ridge: float) -> LocalFit:
     scale = np.sqrt(np.einsum("pii->pi", normal))
     scale[scale <= 0] = 1.0
-    normal /= scale[:, :, None] * scale[:, None, :]
+    normal = normal / (scale[:, :, None] * scale[:, None, :])
     # an absent column must not make its coefficient free: a unit diagonal pins it to zero
-    normal += ridge * np.eye(size)
+    normal += ridge * np.eye(normal.shape[1])
     empty = np.einsum("pii->pi", normal) < 0.5
     if empty.any():
         normal[np.nonzero(empty)[0], np.nonzero(empty)[1], np.nonzero(empty)[1]] = 1.0
     inverse = np.linalg.inv(normal)
-    scaled = np.einsum("pij,pj->pi", inverse, right / scale)
-    explained = np.einsum("pi,pi->p", scaled, right / scale)
-    total = np.add.reduceat(weight * residual * residual, start)
-    points = np.diff(np.concatenate((start, [residual.size])))
-    chi2 = np.maximum(total - explained, 0.0) / np.maximum(points - size, 1)
+    target = right / scale
+    scaled = np.einsum("pij,pj->pi", inverse, target)
+    explained = np.einsum("pi,pi->p", scaled, target)
+    chi2 = np.maximum(total - explained, 0.0) / np.maximum(points - right.shape[1], 1)
     return LocalFit(scaled / scale, inverse / (scale[:, :, None] * scale[:, None, :]), chi2, points)
 
 
-def _own(frame: Frame, values: FloatArray, chosen: IntArray, at: IntArray, size: int) -> FloatArray:
-    """Sum line elements into peak elements."""
-    return sum_by(at, values[chosen], size)
-
-
-def _element_map(frame: Frame) -> tuple[IntArray, IntArray]:
-    """Return the line elements that fall into their peak's window, and the peak element of each."""
-    windows, owner = frame.peaks.windows, frame.line_windows.owner
-    peak = frame.lines.peak[owner]
-    point = frame.line_windows.point
-    safe = np.maximum(peak, 0)
-    inside = (peak >= 0) & (point >= windows.low[safe]) & (point < windows.high[safe])
-    chosen = np.flatnonzero(inside)
-    at = windows.start[safe[chosen]] + point[chosen] - windows.low[safe[chosen]]
-    return chosen, at
-
-
-def _columns(frame: Frame) -> tuple[FloatArray, FloatArray]:
-    """Return the seven columns on the peak elements, and the calculated net intensity there."""
-    windows = frame.peaks.windows
-    size = windows.point.size
-    chosen, at = _element_map(frame)
-    shapes = frame.line_templates
-    value = _own(frame, shapes.value, chosen, at, size)
-    shift = _own(frame, shapes.shift, chosen, at, size)
+def _columns(frame: Frame, elements: slice, columns: FloatArray) -> FloatArray:
+    """Fill the seven columns on some of the peak elements; return the calculated net intensity there."""
+    point, totals, own = frame.peaks.windows.point[elements], frame.totals, frame.curves.own[:, elements]
+    columns[:4] = own
+    value = totals.value[point]
+    np.subtract(value, own[0], out=columns[4])
+    np.subtract(totals.shift[point], own[1], out=columns[5])
+    columns[6] = 1.0
     # neighbours as the same kind of curve as the peak itself: the engine's curve less ours would be the difference of
     # two shapes of the same line, and make its intensity free
-    net = np.maximum(frame.net_calc[windows.point], frame.totals.value[windows.point])
-    columns = np.stack(
-        (
-            value,
-            shift,
-            _own(frame, shapes.width, chosen, at, size),
-            _own(frame, shapes.skew, chosen, at, size),
-            frame.totals.value[windows.point] - value,
-            frame.totals.shift[windows.point] - shift,
-            np.ones(size),
-        )
-    )
-    return columns, net
+    return np.maximum(frame.net_calc[point], value, out=value)
 
 
 def measure_peaks(frame: Frame) -> PeakMeasures:
     """Return the deviations of every peak of a frame."""
-    peaks, settings = frame.peaks, frame.settings
-    length = peaks.windows.high - peaks.windows.low
-    count = int(length.size)
-    nonempty = np.flatnonzero(length > 0)
+    windows = frame.peaks.windows
+    nonempty = np.flatnonzero(windows.high > windows.low)
+    purity = np.zeros(windows.low.size)
     if nonempty.size == 0:
-        return _assemble(frame, None, nonempty, np.zeros(count))
-    columns, net = _columns(frame)
-    start = peaks.windows.start[nonempty]
-    fit = local_fits(
-        columns,
-        frame.residual[peaks.windows.point],
-        frame.weight[peaks.windows.point],
-        start,
-        ridge=settings.condition_ridge,
-    )
-    own = np.add.reduceat(columns[0] * columns[0], start)
-    purity = np.zeros(count)
-    purity[nonempty] = own / np.maximum(np.add.reduceat(columns[0] * net, start), 1e-300)
+        return _assemble(frame, None, nonempty, purity)
+    start = windows.start[nonempty]
+    points = _points(start, windows.point.size)
+    normal, right = np.empty((start.size, 7, 7)), np.empty((start.size, 7))
+    total, own, under = np.empty(start.size), np.empty(start.size), np.empty(start.size)
+    room = np.empty((2, 7, max(_CHUNK, int(points.max()))))
+    for part in chunks(start, points, _CHUNK):
+        first, last = int(start[part.start]), int(start[part.stop - 1] + points[part.stop - 1])
+        columns, weighted = room[:, :, : last - first]
+        net = _columns(frame, slice(first, last), columns)
+        point, begins = windows.point[first:last], start[part] - first
+        weight = frame.weight[point]
+        np.multiply(columns, weight, out=weighted)
+        normal[part] = _normal(columns, weighted, begins)
+        right[part], total[part] = _projections(weighted, frame.residual[point], weight, begins)
+        net *= columns[0]
+        under[part] = np.add.reduceat(net, begins)
+        own[part] = np.add.reduceat(np.multiply(columns[0], columns[0], out=net), begins)
+    fit = _solved(normal, right, total, points, frame.settings.condition_ridge)
+    purity[nonempty] = own / np.maximum(under, 1e-300)
     return _assemble(frame, fit, nonempty, purity)
 
 

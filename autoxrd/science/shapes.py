@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 
-__all__ = ["FWHM_PER_SIGMA", "Templates", "Windows", "pseudo_voigt", "templates", "windows_between"]
+__all__ = ["FWHM_PER_SIGMA", "ROWS", "SCRATCH_ROWS", "LineShapes", "Windows", "chunks", "pseudo_voigt", "templates", "windows_between"]
 
 IntArray = NDArray[np.int64]
 
@@ -50,23 +51,29 @@ def windows_between(x: FloatArray, lower: FloatArray, upper: FloatArray) -> Wind
     return Windows(owner, point, start, low, high)
 
 
+def chunks(start: IntArray, length: IntArray, elements: int) -> Iterator[slice]:
+    """Yield runs of consecutive windows that hold at most so many elements together, or are one large window."""
+    ends = start + length
+    first = 0
+    while first < start.size:
+        last = max(int(np.searchsorted(ends, start[first] + elements, side="right")), first + 1)
+        yield slice(first, last)
+        first = last
+
+
+ROWS = 6
+"""What :func:`templates` returns, by row: value, shift, width, skew, low tail, high tail."""
+SCRATCH_ROWS = ROWS + 5
+
+
 @dataclass(frozen=True, slots=True)
-class Templates:
-    """A line and its derivatives on its window, arrays of shape (n_elements,).
+class LineShapes:
+    """Lines, arrays of shape (m,): position, FWHM, Lorentzian fraction, area."""
 
-    Args:
-        value: area * pV(x).
-        shift: derivative with respect to the position, per unit of x.
-        width: derivative with respect to ln(FWHM).
-        skew: change per unit of skewness, -(sigma^3/6) d3/dx3 with sigma = FWHM / 2.3548 (Gram-Charlier).
-        mixing: derivative with respect to the Lorentzian fraction.
-    """
-
-    value: FloatArray
-    shift: FloatArray
-    width: FloatArray
-    skew: FloatArray
-    mixing: FloatArray
+    position: FloatArray
+    fwhm: FloatArray
+    eta: FloatArray
+    area: FloatArray
 
 
 def pseudo_voigt(x: FloatArray, position: FloatArray, fwhm: FloatArray, eta: FloatArray) -> FloatArray:
@@ -76,36 +83,66 @@ def pseudo_voigt(x: FloatArray, position: FloatArray, fwhm: FloatArray, eta: Flo
     return np.asarray(shape / fwhm)
 
 
-def templates(
-    x: FloatArray,
-    windows: Windows,
-    *,
-    position: FloatArray,
-    fwhm: FloatArray,
-    eta: FloatArray,
-    area: FloatArray,
-) -> Templates:
-    """Evaluate all lines on their windows; ``position``, ``fwhm``, ``eta``, ``area`` have one entry per window."""
-    owner = windows.owner
-    inverse = (2.0 / fwhm)[owner]
-    z = (x[windows.point] - position[owner]) * inverse
-    z2 = z * z
-    height = area / fwhm
-    lorentz = 1.0 / (1.0 + z2)
-    gauss = np.exp(-_LN2 * z2)
-    mixing = (_LORENTZ * lorentz - _GAUSS * gauss) * height[owner]
-    gauss *= (height * (1.0 - eta) * _GAUSS)[owner]
-    lorentz_height = (height * eta * _LORENTZ)[owner]
-    l2 = lorentz * lorentz
-    lorentz *= lorentz_height
-    value = lorentz + gauss
-    l2 *= lorentz_height  # l^2 times the height
-    slope = -2.0 * z * (l2 + _LN2 * gauss)
-    third_gauss = z * (12.0 * _LN2**2 - 8.0 * _LN2**3 * z2)
-    third_gauss *= gauss
-    third = 24.0 * z * (1.0 - z2)
-    third *= l2
-    third /= np.square(1.0 + z2)
-    third += third_gauss
-    third *= -_SKEW
-    return Templates(value=value, shift=-slope * inverse, width=-(value + z * slope), skew=third, mixing=mixing)
+def templates(x: FloatArray, owner: IntArray, lines: LineShapes, scratch: FloatArray) -> FloatArray:
+    """Evaluate lines and their derivatives, shape (ROWS, n_elements), in memory that is used again and again.
+
+    The rows are: value, area * pV(x); derivative with respect to the position; with respect to ln(FWHM); change per
+    unit of skewness, -(sigma^3/6) d3/dx3 with sigma = FWHM / 2.3548 (Gram-Charlier); derivative with respect to the
+    Lorentzian fraction on the low side of the line; the same on the high side.
+
+    Args:
+        x: abscissa of every element, shape (n_elements,).
+        owner: line of every element, shape (n_elements,).
+        lines: the lines.
+        scratch: shape (SCRATCH_ROWS, n_elements); the result is its first rows.
+    """
+    value, shift, width, skew, low, high, z, z2, lorentz, gauss, other = scratch
+
+    def each(values: FloatArray, out: FloatArray) -> FloatArray:
+        return np.take(values, owner, out=out, mode="clip")
+
+    np.subtract(x, each(lines.position, other), out=z)
+    z *= each(2.0 / lines.fwhm, other)
+    np.multiply(z, z, out=z2)
+    np.add(z2, 1.0, out=lorentz)
+    np.divide(1.0, lorentz, out=lorentz)
+    np.multiply(z2, -_LN2, out=gauss)
+    np.exp(gauss, out=gauss)
+    height = lines.area / lines.fwhm
+    np.multiply(lorentz, _LORENTZ, out=high)
+    high -= np.multiply(gauss, _GAUSS, out=other)
+    high *= each(height, other)
+    np.multiply(high, z < 0.0, out=low)
+    high -= low
+    gauss *= each(height * (1.0 - lines.eta) * _GAUSS, other)
+    each(height * lines.eta * _LORENTZ, value)
+    np.multiply(lorentz, lorentz, out=other)  # l^2
+    np.multiply(value, other, out=shift)  # l^2 times the height
+    _skew(z, z2, shift, other, gauss, out=skew, scratch=width)
+    value *= lorentz
+    value += gauss
+    # -2 z (l^2 h + ln2 g) is the derivative in z
+    np.multiply(gauss, _LN2, out=width)
+    width += shift
+    width *= z
+    width *= 2.0
+    np.multiply(width, each(2.0 / lines.fwhm, other), out=shift)
+    width *= z
+    width -= value
+    return scratch[:ROWS]
+
+
+def _skew(
+    z: FloatArray, z2: FloatArray, tall: FloatArray, l2: FloatArray, gauss: FloatArray, *, out: FloatArray, scratch: FloatArray
+) -> None:
+    """Fill ``out`` with -(sigma^3/6) d3/dx3: of the Lorentzian, in z, 24 z (1 - z^2) l^4 h, of the Gaussian z (12 ln2^2 - 8 ln2^3 z^2) g."""
+    np.subtract(1.0, z2, out=out)
+    out *= tall
+    out *= l2
+    out *= 24.0
+    np.multiply(z2, -8.0 * _LN2**3, out=scratch)
+    scratch += 12.0 * _LN2**2
+    scratch *= gauss
+    out += scratch
+    out *= z
+    out *= -_SKEW

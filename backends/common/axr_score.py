@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["basis", "gain_of", "project", "solve_beside"]
+__all__ = ["basis", "best_share", "gain_of", "project", "solve_beside"]
 
 
 def basis(columns: list[np.ndarray], rank: float) -> np.ndarray:
@@ -65,3 +65,14 @@ def solve_beside(matrix: np.ndarray, base: np.ndarray, rest: np.ndarray, rank: f
     steps[usable] = solution / lengths[usable]
     fitted = scaled @ solution
     return steps, float(fitted @ fitted)
+
+
+def best_share(steps: np.ndarray, rest: np.ndarray) -> float:
+    """Return the most that any of the steps, shape (rows, steps), or a part of it takes off the squared residual.
+
+    A texture weaker than the weakest trial is part of the way to it, and the change of the pattern is taken as straight
+    up to there. With the whole step as the only choice a weak texture would gain nothing: the step overshoots it.
+    """
+    along, square = steps.T @ rest, np.sum(np.square(steps), axis=0)
+    share = np.clip(along / np.where(square > 0, square, 1.0), 0.0, 1.0)
+    return max(float(np.max(share * (2.0 * along - share * square))), 0.0)

@@ -17,7 +17,7 @@ from axr_gain_columns import axial_column, background_columns, texture_steps
 from axr_model import open_refinement
 from axr_names import Catalog
 from axr_private import build_table, compiled, jacobian_and_residual
-from axr_score import basis, gain_of, project, solve_beside
+from axr_score import basis, best_share, gain_of, project, solve_beside
 from axr_state import State
 
 __all__ = ["GainSettings", "release_gains"]
@@ -208,9 +208,8 @@ def _extra(
         steps, gain = solve_beside(-columns * problem.weight[:, None], base, rest, settings.rank)
         gains[name] = problem.factor * gain if way == 0 or steps[0] * way > 0 else 0.0
         counts[name] = columns.shape[1]
-    for name, trials in texture_steps(state).items():
-        left = rest[:, None] - project(base, trials * problem.weight[:, None])
-        gains[name] = problem.factor * max(float(rest @ rest - np.min(np.sum(left**2, axis=0))), 0.0)
+    for name, steps in texture_steps(state).items():
+        gains[name] = problem.factor * best_share(project(base, steps * problem.weight[:, None]), rest)
         whole = name.split("@")[0]
         gains[whole] = max(gains[name], gains.get(whole, 0.0))
         counts[name] = counts[whole] = 1

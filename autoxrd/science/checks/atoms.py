@@ -18,7 +18,8 @@ from autoxrd.science.settings import Limits
 
 __all__ = ["check_atoms", "short_contacts"]
 
-_BLOCK = 64
+_BLOCK = 1 << 16
+"""Distances that are held at a time."""
 _SPECIAL_ANGSTROM = 0.02
 
 
@@ -110,17 +111,17 @@ def short_contacts(
     owner = np.repeat(np.arange(len(atoms)), len(rotations))
     first_image = np.arange(len(atoms)) * len(rotations)
     orth, extra = _orthogonal(cell), _translations(cell, float(limit.max()))
+    moved = (extra @ orth.T)[:, None, None, :]
     best = np.full((len(atoms), len(atoms)), np.inf)
-    for begin in range(0, len(atoms), _BLOCK):
-        rows = np.arange(begin, min(begin + _BLOCK, len(atoms)))
+    size = max(_BLOCK // (len(images) * len(extra)), 1)
+    for begin in range(0, len(atoms), size):
+        rows = np.arange(begin, min(begin + size, len(atoms)))
         delta = images[None, :, :] - frac[rows, None, :]
         delta -= np.round(delta)
-        for translation in extra:
-            distance = np.linalg.norm((delta + translation) @ orth.T, axis=2)
-            # an image on the atom itself is the atom: a special position, given to the digits of a file
-            own = (owner[None, :] == rows[:, None]) & (distance < _SPECIAL_ANGSTROM)
-            distance[own] = np.inf
-            best[rows] = np.minimum(best[rows], np.minimum.reduceat(distance, first_image, axis=1))
+        square = np.sum(np.square(delta @ orth.T + moved), axis=3)
+        # an image on the atom itself is the atom: a special position, given to the digits of a file
+        square[(owner == rows[:, None]) & (square < _SPECIAL_ANGSTROM**2)] = np.inf
+        best[rows] = np.sqrt(np.minimum.reduceat(square.min(axis=0), first_image, axis=1))
     first, second = np.nonzero(np.triu(best < limit))
     return first.astype(np.int64), second.astype(np.int64), best[first, second]
 

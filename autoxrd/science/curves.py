@@ -1,0 +1,162 @@
+"""What do all calculated lines make together, and what does each peak make of its own?
+
+Lines are evaluated in chunks of some thousand points: value and derivatives of one chunk stay in the processor's cache,
+and only their sums are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoxrd.domain.pattern import FloatArray
+from autoxrd.science.shapes import ROWS, SCRATCH_ROWS, LineShapes, Windows, chunks, templates
+
+__all__ = ["Curves", "LineArrays", "Totals", "evaluate"]
+
+IntArray = NDArray[np.int64]
+
+_CHUNK = 8_192
+"""Elements (line times channel) that are evaluated at a time."""
+_OWN = 4
+"""Value, shift, width and skew are wanted of each peak's own lines; the tails only of all together."""
+
+
+class LineArrays(Protocol):
+    """Calculated lines in order of position, arrays of shape (m,) (``frame.Lines``)."""
+
+    @property
+    def position(self) -> FloatArray:
+        """Position on the axis."""
+
+    @property
+    def fwhm(self) -> FloatArray:
+        """Full width at half maximum."""
+
+    @property
+    def eta(self) -> FloatArray:
+        """Lorentzian fraction."""
+
+    @property
+    def area(self) -> FloatArray:
+        """Area."""
+
+    @property
+    def peak(self) -> IntArray:
+        """Index of the peak that the line belongs to, -1 none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Derivatives of the whole calculated pattern, each of shape (n,), for one change common to all lines.
+
+    Args:
+        value: the lines themselves, as pseudo-Voigts.
+        shift: of the position.
+        width: of ln(FWHM).
+        skew: of the skewness.
+        tail_low: of the Lorentzian fraction on the low side of each line.
+        tail_high: the same on the high side.
+    """
+
+    value: FloatArray
+    shift: FloatArray
+    width: FloatArray
+    skew: FloatArray
+    tail_low: FloatArray
+    tail_high: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """What the lines of a model make.
+
+    Args:
+        line_value: each line on its own window, shape (elements of the lines' windows,).
+        totals: all lines together.
+        own: of each peak's own lines on the peak's window value, shift, width and skew, shape (4, elements of the
+            peaks' windows).
+    """
+
+    line_value: FloatArray
+    totals: Totals
+    own: FloatArray
+
+
+def evaluate(x: FloatArray, lines: LineArrays, windows: Windows, peaks: Windows) -> Curves:
+    """Evaluate all lines.
+
+    Args:
+        x: abscissa, shape (n,).
+        lines: shape (m,).
+        windows: one for each line, on which it is evaluated.
+        peaks: one for each peak, on which it is fitted.
+    """
+    length = windows.high - windows.low
+    line_value = np.empty(windows.point.size)
+    totals, own = np.zeros((ROWS, x.size)), np.zeros((_OWN, peaks.point.size))
+    common = _common(lines.peak, windows, peaks)
+    # fresh memory is slow: the same few rows serve all chunks
+    room = np.empty((SCRATCH_ROWS, max(_CHUNK, int(length.max(initial=0)))))
+    for part in chunks(windows.start, length, _CHUNK):
+        first = int(windows.start[part.start])
+        size = int(windows.start[part.stop - 1] + length[part.stop - 1]) - first
+        if size == 0:
+            continue
+        point, owner = windows.point[first : first + size], windows.owner[first : first + size] - part.start
+        shapes = LineShapes(lines.position[part], lines.fwhm[part], lines.eta[part], lines.area[part])
+        rows = templates(x[point], owner, shapes, room[:, :size])
+        line_value[first : first + size] = rows[0]
+        begin = int(point.min())
+        _add(totals, begin, point - begin, rows)
+        _add_own(own, common, part, first, rows)
+    return Curves(line_value, Totals(*totals), own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What each line's window has in common with its peak's, arrays of shape (m,).
+
+    Args:
+        count: number of channels.
+        source: first of them among the elements of the lines' windows.
+        target: the same among the elements of the peaks' windows.
+    """
+
+    count: IntArray
+    source: IntArray
+    target: IntArray
+
+
+def _common(peak: IntArray, windows: Windows, peaks: Windows) -> _Common:
+    if peaks.low.size == 0:
+        nothing = np.zeros_like(peak)
+        return _Common(nothing, nothing, nothing)
+    low = np.maximum(windows.low, peaks.low[peak])
+    count = np.where(peak >= 0, np.maximum(np.minimum(windows.high, peaks.high[peak]) - low, 0), 0)
+    return _Common(count, windows.start + low - windows.low, peaks.start[peak] + low - peaks.low[peak])
+
+
+def _add_own(own: FloatArray, common: _Common, part: slice, first: int, rows: FloatArray) -> None:
+    """Add the elements that lie in the window of their line's peak."""
+    count = common.count[part]
+    size = int(count.sum())
+    if size == 0:
+        return
+    at = np.arange(size) - np.repeat(np.cumsum(count) - count, count)
+    target = at + np.repeat(common.target[part], count)
+    at += np.repeat(common.source[part] - first, count)
+    begin = int(target.min())
+    target -= begin
+    _add(own, begin, target, [row[at] for row in rows[:_OWN]])
+
+
+def _add(out: FloatArray, begin: int, local: IntArray, rows: Sequence[FloatArray] | FloatArray) -> None:
+    """Add elements to rows of ``out`` from column ``begin`` on; only the columns of this chunk are touched."""
+    size = int(local.max()) + 1
+    for row, values in zip(out, rows, strict=True):
+        row[begin : begin + size] += np.bincount(local, values, minlength=size)
