@@ -79,8 +79,9 @@ def _print(found: Comparison) -> None:
 
 
 def _value(value: float, esd: float | None) -> str:
-    text = f"{value:.6g}" if esd is None else f"{value:.6g} +- {esd:.1g}"
-    return f"{text:>22s}"
+    from autoxrd.report.format import value_with_esd
+
+    return f"{value_with_esd(value, esd):>22s}"
 
 
 def _off(row: Row) -> str:

@@ -13,7 +13,7 @@ from axg_names import build_catalog
 from axg_pattern import Computed, Engine
 from axg_report import reflection_arrays
 from axg_state import State, encode
-from axr_wire import Refused
+from axr_wire import Refused, write_json
 
 __all__ = ["KINDS", "export"]
 
@@ -80,18 +80,20 @@ def _native(job: _Job) -> None:
     except Exception as error:  # whatever GSAS-II raises: the state is whole, only its project is missing
         raise Refused("internal", "export_failed", f"GSAS-II cannot write its project: {str(error)[:300]}") from error
     (job.folder / "snapshot.bin").write_bytes(encode(job.state))
-    job.notices.append(_compared(job, written.r_weighted, written.problem))
+    _compare(job, written.r_weighted, written.problem)
 
 
-def _compared(job: _Job, theirs: float | None, problem: str) -> tuple[str, str]:
-    """Return what GSAS-II says of the same state."""
-    if theirs is None:
-        return "gsasii_r_missing", f"GSAS-II gave no R factor of this state: {problem}"
+def _compare(job: _Job, theirs: float | None, problem: str) -> None:
+    """Write what GSAS-II says of the same state beside our figure, and tell where they differ."""
     model = job.engine.model
     weight = model.sigma**-2.0
     ours = float(np.sqrt(np.sum(weight * (model.y - job.seen.y) ** 2) / np.sum(weight * model.y**2)))
-    text = f"GSAS-II's Rwp of this state is {100 * theirs:.3f} %, ours {100 * ours:.3f} %."
-    return ("gsasii_r" if abs(theirs - ours) <= DIFFERENCE * ours else "gsasii_r_differs"), text
+    write_json(job.folder / "gsasii-check.json", {"rwp": ours, "rwp_gsasii": theirs, "problem": problem})
+    if theirs is None:
+        job.notices.append(("gsasii_r_missing", f"GSAS-II gave no R factor of this state: {problem}"))
+    elif abs(theirs - ours) > DIFFERENCE * ours:
+        text = f"GSAS-II's Rwp of this state is {100 * theirs:.3f} %, ours {100 * ours:.3f} %."
+        job.notices.append(("gsasii_r_differs", text))
 
 
 KINDS: dict[str, Callable[[_Job], None]] = {"hkl": _hkl, "native": _native}
