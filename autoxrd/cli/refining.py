@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from autoxrd.agent.inputs import Request
     from autoxrd.agent.run import Finished
 
-__all__ = ["command_line", "conclude", "demo", "refine", "replay", "resume"]
+__all__ = ["command_line", "conclude", "demo", "free_directory", "limits_pair", "refine", "replay", "resume"]
 
 _Pattern = Annotated[Path, typer.Argument(help="Measured pattern: xy, xye, csv, dat, GSAS, xrdml.", show_default=False)]
 _Structures = Annotated[
@@ -87,8 +87,8 @@ def refine(
         radiation=radiation,
         geometry=geometry,
         monochromator_two_theta_deg=monochromator,
-        two_theta_limits=_pair(fit_range, "--range") if fit_range else None,
-        excluded_regions=tuple(_pair(text, "--exclude") for text in exclude),
+        two_theta_limits=limits_pair(fit_range, "--range") if fit_range else None,
+        excluded_regions=tuple(limits_pair(text, "--exclude") for text in exclude),
         background_terms=background_terms,
         form_factors=form_factors,
         engine=engine,
@@ -96,7 +96,7 @@ def refine(
         policy=policy,
     )
     request = _within(request, max_steps, time_limit)
-    _run(request, out or _free_directory(pattern.stem), as_json, prepare_only=prepare)
+    _run(request, out or free_directory(pattern.stem), as_json, prepare_only=prepare)
 
 
 def _request(pattern: Path, structures: list[Path], **choices: Any) -> Request:
@@ -125,7 +125,7 @@ def demo(out: _Out = None, as_json: _Json = False) -> None:
     request = Request(
         pattern=examples / "FAP.XRA", structures=(examples / "fluorapatite.cif",), wavelength="1.5405,1.5443:0.5"
     )
-    _run(request, out or _free_directory("demo"), as_json)
+    _run(request, out or free_directory("demo"), as_json)
 
 
 def resume(directory: _Directory, as_json: _Json = False) -> None:
@@ -227,7 +227,8 @@ def _interruptible(directory: Path) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _pair(text: str, option: str) -> tuple[float, float]:
+def limits_pair(text: str, option: str) -> tuple[float, float]:
+    """Read two numbers of an option, as in ``20,150``."""
     from autoxrd.errors import UserInputError
 
     parts = text.replace(":", ",").split(",")
@@ -240,7 +241,7 @@ def _pair(text: str, option: str) -> tuple[float, float]:
     return lower, upper
 
 
-def _free_directory(stem: str) -> Path:
+def free_directory(stem: str) -> Path:
     """Return autoxrd-STEM in the working directory, counted up where it exists."""
     safe = "".join(c if c.isalnum() or c in "-_+." else "_" for c in stem) or "job"
     path, count = Path(f"autoxrd-{safe}"), 1

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from axg_model import build_model
+from axg_names import build_catalog
 from axg_pattern import Computed, Engine
 from axg_report import reflection_arrays
 from axg_state import State, encode
-from axr_wire import Refused
+from axr_wire import Refused, write_json
 
 __all__ = ["KINDS", "export"]
 
 Notices = list[tuple[str, str]]
+DIFFERENCE = 0.01
+"""Relative difference of Rwp that is told as a warning."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,30 @@ def _hkl(job: _Job) -> None:
 
 
 def _native(job: _Job) -> None:
-    """Write our snapshot, which goes on in AutoXRD."""
+    """Write GSAS-II's project and listing, and our snapshot, which goes on in AutoXRD."""
+    from axg_project import write_project  # here: it loads GSAS-II's scripting and all its readers
+
+    catalog = build_catalog(job.engine.model)
+    released = {name for pattern in job.state.last.get("released", ()) for name in catalog.match(pattern)}
+    try:
+        written = write_project(job.engine.model, released, job.folder)
+    except Exception as error:  # whatever GSAS-II raises: the state is whole, only its project is missing
+        raise Refused("internal", "export_failed", f"GSAS-II cannot write its project: {str(error)[:300]}") from error
     (job.folder / "snapshot.bin").write_bytes(encode(job.state))
+    _compare(job, written.r_weighted, written.problem)
 
 
-def _safe(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_+-]", "_", name)[:80]
+def _compare(job: _Job, theirs: float | None, problem: str) -> None:
+    """Write what GSAS-II says of the same state beside our figure, and tell where they differ."""
+    model = job.engine.model
+    weight = model.sigma**-2.0
+    ours = float(np.sqrt(np.sum(weight * (model.y - job.seen.y) ** 2) / np.sum(weight * model.y**2)))
+    write_json(job.folder / "gsasii-check.json", {"rwp": ours, "rwp_gsasii": theirs, "problem": problem})
+    if theirs is None:
+        job.notices.append(("gsasii_r_missing", f"GSAS-II gave no R factor of this state: {problem}"))
+    elif abs(theirs - ours) > DIFFERENCE * ours:
+        text = f"GSAS-II's Rwp of this state is {100 * theirs:.3f} %, ours {100 * ours:.3f} %."
+        job.notices.append(("gsasii_r_differs", text))
 
 
 KINDS: dict[str, Callable[[_Job], None]] = {"hkl": _hkl, "native": _native}

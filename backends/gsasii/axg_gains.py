@@ -14,7 +14,7 @@ from axg_model import Model, cell_of
 from axg_names import Catalog, Column
 from axg_pattern import NARROW, Computed, Engine
 from axr_curves import chebyshev_rows
-from axr_score import basis, gain_of, project, solve_beside
+from axr_score import basis, best_share, gain_of, project, solve_beside
 from GSASII import GSASIIlattice as G2lat
 
 __all__ = ["release_gains"]
@@ -169,12 +169,11 @@ def _add_textures(
         metric, fixed = G2lat.cell2A(cell_of(phase, seen.values)), engine.structures[index]
         changes = np.stack([march_dollase(fixed, metric, axis, r) - 1.0 for axis in axes for r in MARCH_TRIALS])
         moved = engine.intensity_changes(seen, index, changes) / model.sigma
-        left = rest + project(base, moved.T).T
-        falls = (float(rest @ rest) - np.sum(left**2, axis=1)).reshape(len(axes), len(MARCH_TRIALS))
-        whole = f"phase.{phase.name}.preferred_orientation"
-        for axis, fall in zip(axes, falls.max(axis=1), strict=True):
+        whole, trials = f"phase.{phase.name}.preferred_orientation", len(MARCH_TRIALS)
+        for number, axis in enumerate(axes):
+            steps = -project(base, moved[number * trials : (number + 1) * trials].T)
             name = f"{whole}@{','.join(map(str, axis))}"
-            gains[name] = max(float(fall), 0.0)
+            gains[name] = best_share(steps, rest)
             gains[whole] = max(gains[name], gains.get(whole, 0.0))
             counts[name] = counts[whole] = 1
         tried += len(axes)

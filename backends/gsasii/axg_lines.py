@@ -1,8 +1,7 @@
 """What each reflection's line looks like: position, widths and intensity of one phase, all reflections at once.
 
 GSAS-II computes these one reflection at a time, in Python; here the same formulas run on arrays, so that
-derivatives by differences cost next to nothing and know of no window. Structure factors, their derivatives
-and the coefficients of anisotropic broadening are GSAS-II's own. A test holds the two to be equal.
+derivatives by differences cost next to nothing and know of no window. A test holds the two to be equal.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ import numpy as np
 from axg_model import FWHM_TO_VARIANCE, Model, cell_of
 from GSASII import GSASIIlattice as G2lat
 from GSASII import GSASIIpwd as G2pwd
-from GSASII import GSASIIstrMath as G2strMath
 
-__all__ = ["FLOOR", "Lines", "Structure", "lines_of", "structure_factors", "structure_of"]
+__all__ = ["FLOOR", "Lines", "Structure", "lines_of", "march_dollase", "structure_of"]
 
 FLOOR = 1e-3
 """GSAS-II takes a variance (centideg^2) and a Lorentzian width (centideg) no lower than this, in silence."""
@@ -67,21 +65,6 @@ def structure_of(model: Model, index: int) -> Structure:
     group = model.phases[model.state.phases[index].name]["General"]["SGData"]
     rotations = np.array([operation[0].T for operation in group["SGOps"]])
     return Structure(index, rows[:, :3], rows[:, 3], np.inner(rows[:, :3], rotations))
-
-
-def structure_factors(
-    model: Model, index: int, d: np.ndarray, *, derivatives: bool
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return F^2 of a phase at the values that GSAS-II's parameters hold, and its derivatives by GSAS-II's names."""
-    reflections, prefix = model.reflections(index), f"{index}::"
-    reflections["RefList"][:, 4] = d
-    group = model.phases[model.state.phases[index].name]["General"]["SGData"]
-    reciprocal = G2lat.A2Gmat([model.parameters[f"{prefix}A{k}"] for k in range(6)])[0]
-    arguments = (reflections, reciprocal, ":0:", prefix, group, model.controls, model.parameters)
-    with np.errstate(all="ignore"):
-        G2strMath.StructureFactor2(*arguments)
-        slopes: dict[str, Any] = G2strMath.StructureFactorDerv2(*arguments) if derivatives else {}
-    return np.array(reflections["RefList"][:, 9]), slopes
 
 
 def lines_of(model: Model, fixed: Structure, values: dict[str, float], f2: np.ndarray) -> Lines:

@@ -166,8 +166,9 @@ def phase_entry(phase: PhaseModel, state: State, number: int) -> dict[str, Any]:
     """Return GSAS-II's entry of a phase, linked to the histogram."""
     group = space_group(phase.symbol)
     cell = cell_of(phase, state.values)
+    volume = _metric(phase, values=state.values)[1]
     entry: dict[str, Any] = G2obj.SetNewPhase(Name=phase.name, SGData=group, cell=[*cell, 0.0])
-    entry["General"]["Cell"][7] = G2lat.calc_V(G2lat.cell2A(cell))
+    entry["General"]["Cell"][7] = volume
     entry["pId"], entry["ranId"] = number, number + 1
     entry["Atoms"] = [_atom_row(phase, state.values, group, k) for k in range(len(phase.types))]
     G2elem.SetupGeneral(entry, None)
@@ -196,6 +197,23 @@ def cell_of(phase: PhaseModel, values: dict[str, float]) -> list[float]:
     return [values[f"phase.{phase.name}.cell.{key}"] for key in CELL]
 
 
+def _metric(phase: PhaseModel, *, values: dict[str, float]) -> tuple[list[float], float]:
+    """Return the reciprocal metric and the volume of a cell.
+
+    Raises:
+        Refused: it is no cell.
+    """
+    cell = cell_of(phase, values)
+    try:
+        metric = [float(value) for value in G2lat.cell2A(cell)] if min(cell) > 0.0 else [math.nan]
+        volume = float(G2lat.calc_V(metric)) if all(map(math.isfinite, metric)) else math.nan
+    except (np.linalg.LinAlgError, ArithmeticError):
+        metric, volume = [], math.nan
+    if not math.isfinite(volume) or volume <= 0.0:
+        raise Refused("diverged", "cell_collapsed", f"The cell of {phase.name} is no cell any more: {cell}.")
+    return metric, volume
+
+
 def set_parameters(model: Model, values: dict[str, float]) -> None:
     """Bring GSAS-II's parameters to our values.
 
@@ -214,11 +232,7 @@ def set_parameters(model: Model, values: dict[str, float]) -> None:
 
 def _set_phase(target: dict[str, Any], number: int, phase: PhaseModel, values: dict[str, float], state: State) -> None:
     prefix, own, both = f"phase.{phase.name}", f"{number}::", f"{number}:0:"
-    cell = cell_of(phase, values)
-    metric = G2lat.cell2A(cell) if min(cell) > 0.0 else [math.nan]
-    volume = G2lat.calc_V(metric) if np.all(np.isfinite(metric)) else math.nan
-    if not math.isfinite(volume) or volume <= 0.0:
-        raise Refused("diverged", "cell_collapsed", f"The cell of {phase.name} is no cell any more: {cell}.")
+    metric, volume = _metric(phase, values=values)
     target |= {f"{own}A{k}": value for k, value in enumerate(metric)} | {f"{own}Vol": volume}
     wavelength = values["instrument.wavelength"]
     size = 1.8 * wavelength / (100.0 * math.pi * max(values[f"{prefix}.size"], 1e-12))

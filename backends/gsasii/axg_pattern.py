@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from axg_lines import Lines, Structure, lines_of, structure_factors, structure_of
+from axg_factors import structure_factors
+from axg_lines import Lines, Structure, lines_of, structure_of
 from axg_model import Model, set_parameters
 from axg_names import Column
 from axg_shape import node_counts, nodes_of
@@ -27,6 +28,8 @@ NARROW = 0.25
 """The same where only a direction is wanted: 2 % of a Lorentzian's area lies outside, the cost is a third."""
 AXIAL_FLOOR = 0.002
 """GSAS-II takes SH/L no lower than this, in silence."""
+RISE = 1e-5
+"""Relative rise of F^2 of the difference that gives the intensity's response."""
 AXIAL_STEP = 1e-4
 """Step of the difference of nodes by SH/L."""
 
@@ -152,11 +155,14 @@ class Engine:
         """Return d(intensity, position, variance, width, second line)/d(column), shape (columns, 5, lines, r)."""
         chain = np.zeros((len(columns), 5, *lines.position.shape))
         weights = self.weights(values)
+        # extinction makes the intensity grow slower than F^2
+        stronger = lines_of(self.model, fixed, values, f2 * (1.0 + RISE)).factor * (1.0 + RISE)
+        response = (stronger - lines.factor) / RISE
         for number, column in enumerate(columns):
             atoms = [(slopes[name], w) for key, w in column.moves if (name := self._slope_name(fixed.index, key))]
             if atoms:
                 change = sum(slope * weight for slope, weight in atoms)
-                chain[number, 0] = weights[:, None] * lines.factor * change
+                chain[number, 0] = weights[:, None] * response * change
                 continue
             if column.axial:
                 chain[number, 4] = 2.0 * weights[:, None] * lines.factor * f2
@@ -178,15 +184,14 @@ class Engine:
         return np.array([1.0] if self.model.state.second_line is None else [1.0, values["instrument.ka2_ratio"]])
 
     def _slope_name(self, index: int, key: str) -> str | None:
-        """Return GSAS-II's name of the derivative of F^2 by one of our numbers, None where F^2 has none."""
+        """Return the name of the derivative of F^2 by one of our numbers, None where F^2 has none."""
         phase = self.model.state.phases[index]
         head = f"phase.{phase.name}.atom."
         if not key.startswith(head):
             return None
         label, _, quantity = key[len(head) :].rpartition(".")
         number = next(k for k, atom in enumerate(phase.domain["atoms"]) if atom["label"] == label)
-        names = {"x": "dAx", "y": "dAy", "z": "dAz", "occupancy": "Afrac", "uiso": "AUiso"}
-        return f"{index}::{names[quantity]}:{number}"
+        return f"{quantity}:{number}"
 
     def _draw(
         self,
@@ -262,9 +267,8 @@ class Engine:
             first, last = np.searchsorted(self.x, position - left), np.searchsorted(self.x, position + right)
             # beyond 180 degrees there is no line, and Bragg's law gave none for NaN
             last = np.where((position <= 0.0) | (position >= 179.5), first, last)
-            shape = position.shape
-            lorentz, whole = np.broadcast_to(lines.lorentz, shape), np.broadcast_to(fwhm, shape)
-            self._windows[index] = (first, last, node_counts(position, lorentz, whole, _axial(values)))
+            counts = node_counts(position, np.broadcast_to(fwhm, position.shape), _axial(values))
+            self._windows[index] = (first, last, counts)
         return self._windows[index]
 
 

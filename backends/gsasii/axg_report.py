@@ -164,6 +164,8 @@ def _fractions(state: State, model: Model, outcome: Outcome) -> list[_Row | None
     names = [f"phase.{phase.name}.scale" for phase in state.phases]
     masses = np.array([cell_mass(model, index) for index in range(len(names))])
     weights = masses * np.array([state.values[name] for name in names])
+    if not weights.sum() > 0.0:  # every phase has been scaled to nothing
+        return [None] * len(state.phases)
     shares = weights / weights.sum()
     esds: list[float | None] = [None] * len(names)
     if all(name in outcome.names for name in names) and len(names) > 1:

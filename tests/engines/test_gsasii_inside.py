@@ -1,0 +1,79 @@
+"""What runs on arrays in the backend is what GSAS-II computes one reflection at a time; derivatives are derivatives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoxrd.domain.instrument import Instrument
+from autoxrd.domain.structure import CrystalStructure
+from autoxrd.engines.executor import ProtocolSession
+from autoxrd.engines.gsasii import find_interpreter
+from autoxrd.engines.protocol import Edit, EngineCommand
+from autoxrd.resources import resource_path
+from tests.engines.samples import FLUORITE, LAB, NEUTRON, RUTILE, ZINCITE, simulated, values
+
+pytestmark = pytest.mark.gsasii
+
+TEXTURE = Edit("texture", {"phase": "zincite", "axis": (0.0, 0.0, 1.0)})
+LAB_VALUES = values(
+    phase__zincite__scale=30.0,
+    phase__fluorite__scale=20.0,
+    phase__zincite__preferred_orientation=0.8,
+    phase__zincite__extinction=0.05,
+    phase__zincite__size=0.02,
+    phase__fluorite__strain=0.1,
+    sample__displacement=0.1,
+    sample__transparency=0.0005,
+    instrument__zero=0.02,
+    background__0=100.0,
+)
+NEUTRON_VALUES = values(
+    phase__rutile__scale=3e4,
+    phase__rutile__extinction=30.0,
+    sample__offset_along=0.3,
+    sample__offset_across=-0.2,
+    absorption=0.7,
+    background__0=100.0,
+)
+
+
+def inside(
+    session: ProtocolSession,
+    instrument: Instrument,
+    phases: tuple[CrystalStructure, ...],
+    edits: tuple[Edit, ...],
+    folder: Path,
+) -> dict[str, Any]:
+    pattern, _ = simulated(session, instrument, phases, edits, seed=None, step=0.05)
+    root = session.prepare(pattern, instrument, phases, {})
+    snapshot, _ = session.execute(root, EngineCommand(cycles=0, edits=edits, gains=False))
+    (folder / "snapshot").write_bytes(snapshot.payload)
+    script = Path(__file__).with_name("gsasii_inside.py")
+    command = [str(find_interpreter()), "-s", "-P", "-B", script, resource_path("backends"), folder / "snapshot"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder, timeout=300)
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+@pytest.mark.parametrize("probe", ["xray", "neutron"])
+def test_lines_are_those_of_gsasii_and_derivatives_those_of_the_pattern(
+    probe: str, gsasii: ProtocolSession, tmp_path: Path
+) -> None:
+    if probe == "xray":
+        found = inside(gsasii, LAB, (ZINCITE, FLUORITE), (TEXTURE, *LAB_VALUES), tmp_path)
+    else:
+        found = inside(gsasii, NEUTRON, (RUTILE,), NEUTRON_VALUES, tmp_path)
+    for name in ("position", "variance", "background"):
+        assert found[name] < 1e-9, name
+    # GSAS-II's size has no infinity: 1 m stands for it
+    assert found["lorentz"] < 1e-6
+    assert found["intensity"] < 1e-6
+    # at the floor of the axial divergence GSAS-II's nodes are as good as ours
+    assert found["pattern"] < 2e-3
+    bad = {name: error for name, error in found["derivatives"].items() if error > 0.025}
+    assert bad == {}
