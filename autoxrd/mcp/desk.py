@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from autoxrd.agent import stepping
 from autoxrd.agent.answers import Audit, Diagnosis, Features, Gated, Proposed, StateHead, Stepped
 from autoxrd.agent.asking import ask_audit, ask_diagnosis, ask_features, find_state, head_of
+from autoxrd.agent.drafting import draft
 from autoxrd.agent.inputs import Request, load_job
 from autoxrd.agent.inspection import Inspection, InstrumentChoice, inspect_files
 from autoxrd.agent.job import Job
@@ -128,6 +129,14 @@ class Desk:
     def propose(self, job: str) -> Proposed:
         """Return what the rules planner would do next."""
         return stepping.propose(self._existing(job))
+
+    def draft(self, job: str, kind: str, selectors: Sequence[str], why: str | None, state: str | None) -> Proposed:
+        """Write an action for an idea, its evidence and predictions from the record."""
+        for text in (kind, why, *selectors):
+            _short(text)
+        return draft(
+            self._existing(job), kind, selectors, why=why or "Chosen by an agent", state=_short(state) or "current"
+        )
 
     def check_action(self, job: str, action: str) -> Gated:
         """Say whether an action may be tried."""

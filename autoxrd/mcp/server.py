@@ -45,6 +45,7 @@ ActionText = Annotated[
 ]
 File = Annotated[Text, Field(description="Path of a file, relative to the server's folder.")]
 Files = Annotated[list[File], Field(max_length=MOST_FILES)]
+Selectors = Annotated[list[Text], Field(max_length=200, description="What it frees, e.g. phase.P.cell.")]
 Word = Annotated[Text | None, Field(description="As the option of 'autoxrd refine'.")]
 
 AnswerT = TypeVar("AnswerT")
@@ -114,6 +115,17 @@ def _add_checking(server: FastMCP[None], desk: Desk) -> None:
     async def propose(job: Name) -> Proposed:
         """Return what the rules planner would do next, an action that check_action and run_step take, or the end."""
         return await _ask(partial(desk.propose, job))
+
+    @server.tool(annotations=_LOOKS)
+    async def draft(
+        job: Name,
+        kind: Text,
+        selectors: Selectors = [],  # noqa: B006  # pydantic copies it
+        why: Text | None = None,
+        state: State = None,
+    ) -> Proposed:
+        """Write an action that frees some parameters; its evidence and predictions come from the record."""
+        return await _ask(partial(desk.draft, job, kind, selectors, why, state))
 
     @server.tool(annotations=_LOOKS)
     async def check_action(job: Name, action: ActionText) -> Gated:

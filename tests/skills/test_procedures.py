@@ -70,6 +70,7 @@ def test_the_claim_holds(name: str, case: Case, sandbox: Sandbox) -> None:
         assert words in everything
     for words in case.silent:
         assert words not in everything
+    assert [file for file in case.absent if (sandbox.folder / file).exists()] == []
     for path, wanted in case.json_.items():
         check_value(look_up(json.loads(answer.out), path), wanted, path)
 

@@ -21,13 +21,18 @@ ROOT = Path(__file__).resolve().parents[2]
 def update(name: str, kitchen: Kitchen, *, anew: bool) -> None:
     path = ROOT / "skills" / name / "references" / "example.md"
     text = path.read_text(encoding="utf-8")
+    position = 0
     with tempfile.TemporaryDirectory() as folder:
         sandbox = Sandbox(Path(folder), kitchen)
         for command in console_commands(text):
             answer = sandbox.run(command.line)
-            if not command.stated.strip() or (anew and "..." not in command.stated.split("\n")):
+            shown = command.stated
+            if not shown.strip() or (anew and "..." not in shown.split("\n")):
                 shown = re.sub(r"[ \t]+$", "", answer.out or answer.err, flags=re.MULTILINE)
-                text = text.replace(f"$ {command.line}\n{command.stated}", f"$ {command.line}\n{shown}", 1)
+            begin = text.index(f"$ {command.line}\n{command.stated}", position)
+            after = begin + len(f"$ {command.line}\n{command.stated}")
+            text = f"{text[:begin]}$ {command.line}\n{shown}{text[after:]}"
+            position = begin + len(f"$ {command.line}\n{shown}")
     path.write_text(text, encoding="utf-8")
 
 
