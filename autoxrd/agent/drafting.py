@@ -91,12 +91,12 @@ def _no_gain(name: str, fit: FitState) -> str:
 
 
 def _stage(kind: ActionKind, policy: Policy) -> Stage:
-    """Return the stage in which the rules planner uses a kind, else the first one beyond qc that the policy allows."""
+    """Return the stage in which the rules planner uses a kind, else the first that the policy allows."""
     allowed = [stage for stage in Stage if kind in policy.stages.get(stage, ())]
     if not allowed:
         raise UserInputError("draft_impossible", f"The policy allows {kind.value} in no stage.")
     usual = next((rule.stage for rule in CURRICULUM if rule.kind is kind and rule.stage in allowed), None)
-    return usual or next((stage for stage in allowed if stage is not Stage.QC), allowed[0])
+    return usual or (Stage.INSTRUMENT if Stage.INSTRUMENT in allowed else allowed[0])
 
 
 def _rule(kind: ActionKind, why: str, stage: Stage) -> Rule:
