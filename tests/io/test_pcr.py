@@ -1,4 +1,4 @@
-"""A FullProf control file is walked whole or refused by name; what it releases is listed, what is wrong with it told."""
+"""A FullProf control file is walked whole or refused by name; what it releases is listed, its faults are told."""
 
 from __future__ import annotations
 
