@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from autoxrd import __version__
-from autoxrd.cli import asking, inputs, inspecting, pcr, policy, refining, service, serving, skills, stepping
+from autoxrd.cli import asking, inputs, inspecting, mcp_server, pcr, policy, refining, service, skills, stepping
 from autoxrd.errors import AutoxrdError, EngineError, NotFound, PolicyError, StorageError, UserInputError
 
 __all__ = ["app", "main"]
@@ -45,7 +45,7 @@ app.command("serve")(service.serve)
 app.command("doctor")(inspecting.doctor)
 app.add_typer(policy.app, name="policy")
 app.add_typer(pcr.app, name="pcr")
-app.command("mcp")(serving.mcp)
+app.command("mcp")(mcp_server.mcp)
 app.add_typer(skills.app, name="skills")
 
 
