@@ -55,7 +55,7 @@ class Desk:
         """
         _short(text)
         given = PurePosixPath(text.replace("\\", "/"))
-        wild = not text.strip() or any(ord(char) < 32 for char in text)
+        wild = not text.strip() or not given.parts or any(ord(char) < 32 for char in text)
         if wild or given.is_absolute() or ".." in given.parts or ":" in given.parts[0]:
             raise _outside(text)
         path = Path(*given.parts)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from autoxrd.engines.registry import get_engine
 from autoxrd.planners.skills import load_skills
 from tests.skills.documents import console_commands
 from tests.skills.sandbox import Kitchen, Sandbox
@@ -18,8 +19,7 @@ from tests.skills.sandbox import Kitchen, Sandbox
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def update(name: str, kitchen: Kitchen, *, anew: bool) -> None:
-    path = ROOT / "skills" / name / "references" / "example.md"
+def update(path: Path, kitchen: Kitchen, *, anew: bool) -> None:
     text = path.read_text(encoding="utf-8")
     position = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -41,4 +41,6 @@ if __name__ == "__main__":
         shared = Kitchen(Path(kept))
         names = [word for word in sys.argv[1:] if word != "--all"]
         for given in names or list(load_skills()):
-            update(given, shared, anew="--all" in sys.argv)
+            for example in sorted((ROOT / "skills" / given / "references").glob("*.md")):
+                if example.stem != "gsasii" or get_engine("gsasii").available()[0]:
+                    update(example, shared, anew="--all" in sys.argv)
