@@ -91,6 +91,7 @@ def check_value(real: object, wanted: object, path: str) -> None:
     """Compare a value: numbers to a unit of the last stated digit, lists by what they have to hold."""
     if isinstance(wanted, list):
         assert isinstance(real, list), path
+        assert wanted or not real, f"{path} is not empty: {real}"
         assert [item for item in wanted if item not in real] == [], f"{path}: {real}"
     elif isinstance(wanted, float):
         assert isinstance(real, int | float), path
