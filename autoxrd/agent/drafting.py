@@ -70,7 +70,7 @@ def _action(
     gains: list[float] = []
     count = 0
     for name, feature in zip(names, features, strict=True):
-        if feature is None or not feature.available or not feature.value:
+        if name in fit.released or feature is None or not feature.available or not feature.value:
             raise UserInputError("draft_impossible", _no_gain(name, fit))
         gains.append(feature.value)
         count += feature.n_used or 1

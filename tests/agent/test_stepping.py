@@ -103,14 +103,20 @@ def test_what_may_not_be_tried_is_refused_before_and_recorded_as_refused(job: Pa
 
 
 def test_a_rejected_state_is_no_start(job: Path) -> None:
-    with Graph.open(job, read_only=True) as graph:
-        rejected = [n.id for n in graph.states() if n.status == "rejected"]
-    if not rejected:
-        pytest.skip("nothing was rejected in the small job")
     action = drafted(job, "lattice", "phase.fluorite.cell", state="root")
-    text = action.model_copy(update={"parent": rejected[0]}).model_dump_json()
-    with pytest.raises(PolicyError, match="was rejected"):
-        gate_action(job, text)
+    told = action.predictions[-1]
+    assert told.metric == "rwp"
+    with Graph.open(job, read_only=True) as graph:
+        rwp = graph.state(action.parent).quality.rwp
+    much = told.model_copy(update={"minimum_effect": 0.99 * rwp})
+    bold = action.model_copy(update={"predictions": (*action.predictions[:-1], much)})
+    stepped = take_step(job, bold.model_dump_json(), reopen=True)
+    assert list(stepped.reasons) == ["prediction_not_met"]
+    assert stepped.candidate is not None
+    text = action.model_copy(update={"parent": stepped.candidate}).model_dump_json()
+    for ask in (gate_action, take_step):
+        with pytest.raises(PolicyError, match="was rejected"):
+            ask(job, text)
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,8 @@ class Case(BaseModel):
 
     ``claim`` stands word for word in SKILL.md. ``says`` and ``silent`` look at standard output and error together;
     ``absent``: files that must not be there afterwards.
-    ``json``: dotted path -> value; ``*`` gathers over a list, a number counts; a list asks that all are among them, an empty
-    one that there is nothing.
+    ``json``: dotted path -> value; ``*`` gathers over a list, a number counts; a list asks that all are among them, an
+    empty one that there is nothing.
     """
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
