@@ -1,7 +1,8 @@
 """Which pattern do the skills show their steps on? A simulated mixture of known truth, written to skills/example.
 
-``python -m benchmarks.example_pattern`` writes it again; the embedded engine computes the lines, the noise is Poisson
-with a fixed seed. The CIFs are those of the literature; the specimen's cells, displacement and widths differ from them.
+``python -m benchmarks.example_pattern`` writes it again, and an instrument file in GSAS-II's form beside it; the
+embedded engine computes the lines, the noise is Poisson with a fixed seed. The CIFs are those of the literature; the
+specimen's cells, displacement and widths differ from them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,25 @@ CELL_FACTOR = {"corundum": 1.0006, "zincite": 0.9995}
 """Cell lengths of the specimen over those of the CIF."""
 DISPLACEMENT_MM = -0.08
 _RADIUS_MM = 217.5
+INSTRUMENT = """#GSAS-II instrument parameter file; do not add/delete items!
+Type:PXC
+Bank:1.0
+Lam1:1.5405929
+Lam2:1.5444274
+I(L2)/I(L1):0.5
+Zero:0.0
+Polariz.:0.5
+Azimuth:0.0
+U:7.2135
+V:-5.4101
+W:10.8202
+X:0.0
+Y:0.0
+Z:0.0
+SH/L:0.002
+Gonio. radius:217.5
+"""
+"""The widths that the pattern was made with, in GSAS-II's units: variance in centidegrees^2, 1e4/(8 ln 2) of ours."""
 _WIDTHS = {"profile.U": 0.004, "profile.V": -0.003, "profile.W": 0.006}
 _BROADENING = {"corundum": {"size": 0.04, "strain": 0.03}, "zincite": {"size": 0.12, "strain": 0.03}}
 _TOP_COUNTS = 6000.0
@@ -75,6 +95,7 @@ def write_example(folder: Path = FOLDER) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows = (f"{x:.2f} {y:.0f}\n" for x, y in zip(X_DEG, simulate(), strict=True))
     (folder / "mixture.xy").write_text("".join(rows), encoding="utf-8")
+    (folder / "cu.instprm").write_text(INSTRUMENT, encoding="utf-8")
     for name in SHARES:
         (folder / f"{name}.cif").write_text(cif_text(name), encoding="utf-8")
 

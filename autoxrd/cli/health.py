@@ -44,6 +44,7 @@ def examine() -> list[Health]:
     checks += _engines()
     checks += _planners()
     checks.append(Health("store", "sqlite", True, f"SQLite {sqlite3.sqlite_version}"))
+    checks.append(_module("service", "mcp", "tools for agents (autoxrd mcp); extra mcp"))
     checks += [Health("service", name, False, text) for name, text in _RESERVED_SERVICES.items()]
     checks += [_module("report", "jinja2", "HTML report"), _module("input", "gemmi", "CIF and symmetry")]
     return checks

@@ -59,9 +59,8 @@ def inspect(
 def _pattern(look: PatternLook) -> None:
     unit = look.axis.partition("_")[2] if look.axis != "two_theta_deg" else "deg"
     sigma = "as measured" if look.sigma == "measured" else "assumed from counting"
-    typer.echo(
-        f"{look.file} ({look.format}): {look.n_points} points, {look.first:g} to {look.last:g} {unit}, step {look.step:g}"
-    )
+    span = f"{look.first:g} to {look.last:g} {unit}, step {look.step:g}"
+    typer.echo(f"{look.file} ({look.format}): {look.n_points} points, {span}")
     typer.echo(f"  sigma {sigma}; highest point {look.highest:g}; strongest line {look.steps_per_width:.1f} steps wide")
     _notes(look.notices)
 
@@ -78,10 +77,8 @@ def _structure(look: StructureLook) -> None:
     typer.echo(f"{look.name}: {look.formula or 'no formula'}, {look.space_group}, {cell}, {look.density:.3f} g/cm3")
     for atom in look.atoms:
         u_iso = "-" if atom.u_iso is None else f"{atom.u_iso:g}"
-        place = f"{atom.x:.5f} {atom.y:.5f} {atom.z:.5f}"
-        typer.echo(
-            f"  {atom.label} {atom.species} {place} occupancy {atom.occupancy:g} Uiso {u_iso} in {atom.multiplicity} places"
-        )
+        place = f"{atom.x:.5f} {atom.y:.5f} {atom.z:.5f} in {atom.multiplicity} places"
+        typer.echo(f"  {atom.label} {atom.species} {place}, occupancy {atom.occupancy:g}, Uiso {u_iso}")
     for violation in look.violations:
         typer.echo(f"  {violation.severity} violation: {violation.text} ({violation.code})")
     _notes(look.notices)

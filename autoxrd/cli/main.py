@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from autoxrd import __version__
-from autoxrd.cli import asking, comparing, inputs, inspecting, policy, refining, service, skills, stepping
+from autoxrd.cli import asking, comparing, inputs, inspecting, mcp_server, pcr, policy, refining, service, skills, stepping
 from autoxrd.errors import AutoxrdError, EngineError, NotFound, PolicyError, StorageError, UserInputError
 
 __all__ = ["app", "main"]
@@ -35,6 +35,7 @@ app.command("features")(asking.features)
 app.command("diagnose")(asking.diagnose)
 app.command("audit")(asking.audit)
 app.command("propose")(stepping.propose)
+app.command("draft")(stepping.draft)
 app.command("gate")(stepping.gate)
 app.command("step")(stepping.step)
 app.command("finish")(stepping.finish)
@@ -44,6 +45,8 @@ app.command("serve")(service.serve)
 app.command("compare-engines")(comparing.compare_engines)
 app.command("doctor")(inspecting.doctor)
 app.add_typer(policy.app, name="policy")
+app.add_typer(pcr.app, name="pcr")
+app.command("mcp")(mcp_server.mcp)
 app.add_typer(skills.app, name="skills")
 
 

@@ -1,4 +1,4 @@
-"""``autoxrd propose``, ``gate``, ``step`` and ``finish``: a person or an agent takes the steps, the gates stay."""
+"""``autoxrd propose``, ``draft``, ``gate``, ``step``, ``finish``: people and agents take the steps, the gates stay."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from autoxrd.agent.answers import Proposed
+    from autoxrd.domain.action import Action
     from autoxrd.domain.decision import PredictionOutcome
     from autoxrd.planners.dictated import Author
 
-__all__ = ["finish", "gate", "propose", "step"]
+__all__ = ["draft", "finish", "gate", "propose", "step"]
 
 _Directory = Annotated[Path, typer.Argument(help="Directory of a job.", show_default=False)]
 _Action = Annotated[Path, typer.Argument(help="JSON file of an action; - reads standard input.", show_default=False)]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+_Write = Annotated[Path | None, typer.Option("--write", help="Also write the action to this file, for gate and step.")]
 _By = Annotated[str, typer.Option("--by", help="Who takes it, for the record: person or agent.")]
 
 
@@ -26,21 +29,57 @@ def propose(
     directory: _Directory,
     as_json: _Json = False,
     planner: Annotated[str, typer.Option("--planner", help="Who is asked.")] = "rules",
+    write: _Write = None,
 ) -> None:
     """Show what a planner would do next; nothing is run or recorded. With --json: what gate and step take."""
     from autoxrd.agent import stepping
 
     answer = stepping.propose(directory, planner)
+    _write(answer, write)
     if as_json:
         typer.echo(answer.model_dump_json(exclude_none=True))
-        return
-    if answer.action is None:
+    elif answer.action is None:
         typer.echo(f"{planner} would end the job at state {answer.state}: {answer.finish}")
         for note in answer.notes:
             typer.echo(f"note: {note.text} ({note.code})")
+    else:
+        _show(answer.action, f"{planner} would try")
+
+
+def draft(
+    directory: _Directory,
+    kind: Annotated[str, typer.Argument(help="Kind of the action, e.g. size_strain; joint takes no selectors.")],
+    selectors: Annotated[list[str], typer.Argument(help="What it frees, e.g. phase.P.strain.")] = [],  # noqa: B006
+    why: Annotated[str, typer.Option("--why", help="Your reason, for the record.")] = "Chosen by hand",
+    state: Annotated[str, typer.Option("--state", help="Where it starts: current, root, or an id.")] = "current",
+    write: _Write = None,
+    as_json: _Json = False,
+) -> None:
+    """Write an action for an idea of yours: evidence and predictions come from the record. Nothing is run."""
+    from autoxrd.agent.drafting import draft as make
+
+    answer = make(directory, kind, selectors, why=why, state=state)
+    _write(answer, write)
+    if as_json:
+        typer.echo(answer.model_dump_json(exclude_none=True))
         return
-    action = answer.action
-    typer.echo(f"{planner} would try {action.kind.value} ({action.stage.value}) from state {action.parent}")
+    assert answer.action is not None
+    _show(answer.action, "drafted")
+
+
+def _write(answer: Proposed, path: Path | None) -> None:
+    from autoxrd.errors import UserInputError
+
+    if path is None or answer.action is None:
+        return
+    try:
+        path.write_text(answer.action.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserInputError("action_not_written", f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _show(action: Action, verb: str) -> None:
+    typer.echo(f"{verb} {action.kind.value} ({action.stage.value}) from state {action.parent}")
     typer.echo(f"frees: {', '.join(action.parameters) or _settings(action.settings)}")
     typer.echo(f"why: {action.rationale}")
     for claim in action.evidence:

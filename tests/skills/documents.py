@@ -47,6 +47,7 @@ class Made(BaseModel):
     rows: tuple[int, int] | None = None
     every: int = 1
     divide: float | None = None
+    keep_fractions: bool = False
     replace: dict[str, str] = {}
 
     def make(self, example: Path) -> str:
@@ -62,15 +63,18 @@ class Made(BaseModel):
         lines = lines[slice(*self.rows)] if self.rows else lines
         lines = lines[:: self.every]
         if self.divide:
-            lines = [f"{x} {round(float(y) / self.divide)}" for x, y in (line.split() for line in lines)]
+            digits = 3 if self.keep_fractions else None
+            lines = [f"{x} {round(float(y) / self.divide, digits)}" for x, y in (line.split() for line in lines)]
         return "\n".join(lines) + "\n"
 
 
 class Case(BaseModel):
     """One claim of a skill and the command that shows it.
 
-    ``claim`` stands word for word in SKILL.md. ``says`` and ``silent`` look at standard output and error together.
-    ``json``: dotted path -> value; ``*`` gathers over a list, a number counts; a list asks that all are among them.
+    ``claim`` stands word for word in SKILL.md. ``says`` and ``silent`` look at standard output and error together;
+    ``absent``: files that must not be there afterwards.
+    ``json``: dotted path -> value; ``*`` gathers over a list, a number counts; a list asks that all are among them, an
+    empty one that there is nothing.
     """
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
@@ -82,6 +86,7 @@ class Case(BaseModel):
     exit: int = 0
     says: list[str] = []
     silent: list[str] = []
+    absent: list[str] = []
     json_: Annotated[dict[str, Any], Field(alias="json")] = {}
 
 

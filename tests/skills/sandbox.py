@@ -15,7 +15,7 @@ from unittest import mock
 from autoxrd.cli.main import main
 
 _WIDTH = "200"
-_STARTERS = ("refine", "prepare")
+_STARTERS = ("refine",)
 """Commands that make a job; each is run once in a session, and what it made is copied after that."""
 
 

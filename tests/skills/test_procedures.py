@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from autoxrd.engines.registry import get_engine
 from autoxrd.planners.skills import load_skills
 from autoxrd.resources import resource_path
 from benchmarks import example_pattern
@@ -33,9 +34,20 @@ def sandbox(tmp_path: Path, kitchen: Kitchen) -> Sandbox:
     return Sandbox(tmp_path, kitchen)
 
 
-@pytest.mark.parametrize("name", SKILLS)
-def test_the_worked_example_gives_what_it_states(name: str, sandbox: Sandbox) -> None:
-    text = (SKILLS[name].folder / "references" / "example.md").read_text(encoding="utf-8")
+EXAMPLES = [
+    pytest.param(
+        path, id=f"{name}-{path.stem}", marks=[pytest.mark.gsasii, pytest.mark.slow] if path.stem == "gsasii" else []
+    )
+    for name in SKILLS
+    for path in sorted((SKILLS[name].folder / "references").glob("*.md"))
+]
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_the_worked_example_gives_what_it_states(path: Path, sandbox: Sandbox) -> None:
+    if path.stem == "gsasii" and not get_engine("gsasii").available()[0]:
+        pytest.skip("GSAS-II is not on this machine")
+    text = path.read_text(encoding="utf-8")
     seen = truth()
     commands = list(console_commands(text))
     assert commands
@@ -70,6 +82,7 @@ def test_the_claim_holds(name: str, case: Case, sandbox: Sandbox) -> None:
         assert words in everything
     for words in case.silent:
         assert words not in everything
+    assert [file for file in case.absent if (sandbox.folder / file).exists()] == []
     for path, wanted in case.json_.items():
         check_value(look_up(json.loads(answer.out), path), wanted, path)
 
@@ -78,6 +91,7 @@ def check_value(real: object, wanted: object, path: str) -> None:
     """Compare a value: numbers to a unit of the last stated digit, lists by what they have to hold."""
     if isinstance(wanted, list):
         assert isinstance(real, list), path
+        assert wanted or not real, f"{path} is not empty: {real}"
         assert [item for item in wanted if item not in real] == [], f"{path}: {real}"
     elif isinstance(wanted, float):
         assert isinstance(real, int | float), path

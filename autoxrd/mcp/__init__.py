@@ -1,0 +1,1 @@
+"""The tools of AutoXRD for agents that speak the Model Context Protocol."""
