@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 __all__ = [
+    "AccessDenied",
     "AutoxrdError",
+    "Conflict",
     "EngineCrashed",
     "EngineDiverged",
     "EngineError",
     "EngineOutputInvalid",
     "EngineTimeout",
     "EngineUnavailable",
+    "LeaseLost",
+    "LimitExceeded",
     "NotFound",
     "PlannerError",
     "PolicyError",
@@ -86,3 +90,19 @@ class PlannerError(AutoxrdError):
 
 class StorageError(AutoxrdError):
     """The graph or an artifact could not be written, read or trusted."""
+
+
+class LeaseLost(AutoxrdError):
+    """Another worker holds the job now, or nobody may: what was computed must not be recorded."""
+
+
+class Conflict(AutoxrdError):
+    """What is asked does not fit what is: the state of the job, or a key used for another request."""
+
+
+class AccessDenied(AutoxrdError):
+    """The request has no valid key, or its key may not do this."""
+
+
+class LimitExceeded(AutoxrdError):
+    """A quota, a budget or a rate is spent."""

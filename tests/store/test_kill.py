@@ -94,9 +94,9 @@ class Killed(BaseException):
 @pytest.mark.parametrize("point", ["before the rows", "between the rows", "before the commit"])
 def test_dying_at_each_point_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     target = {
-        "before the rows": "autoxrd.store.graph.state_row",
-        "between the rows": "autoxrd.store.graph.edge_row",
-        "before the commit": "autoxrd.store.graph.attempt_of",
+        "before the rows": "autoxrd.store.writing.state_row",
+        "between the rows": "autoxrd.store.writing.edge_row",
+        "before the commit": "autoxrd.store.writing.attempt_of",
     }[point]
     store = artifact_store(tmp_path)
     with Graph.create(tmp_path, make_job(store)) as graph:
