@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from autoxrd.agent.codec import encode_result, encode_structures
@@ -19,8 +19,8 @@ from autoxrd.errors import EngineError
 from autoxrd.gates.acceptance import judge, reject
 from autoxrd.gates.preflight import preflight
 from autoxrd.planners.protocol import AttemptView, Finish, GraphView, Planner
-from autoxrd.store.graph import Graph
 from autoxrd.store.rows import recorded_form
+from autoxrd.store.writing import GraphWriter
 
 __all__ = ["Controller", "Stopped", "rejudge"]
 
@@ -64,10 +64,18 @@ class Controller:
         session: a live engine.
         planner: who proposes.
         listener: is told of each step.
+        elapsed: wall time used so far, s; by default since this controller was made.
     """
 
     def __init__(
-        self, job: Job, graph: Graph, session: EngineSession, planner: Planner, listener: Listener = nobody
+        self,
+        job: Job,
+        graph: GraphWriter,
+        session: EngineSession,
+        planner: Planner,
+        listener: Listener = nobody,
+        *,
+        elapsed: Callable[[], float] | None = None,
     ) -> None:
         self._job = job
         self._graph = graph
@@ -76,7 +84,8 @@ class Controller:
         self._tell = listener
         self._context = job_context(job)
         self._view: GraphView | None = None
-        self._started = time.monotonic()
+        started = time.monotonic()
+        self._elapsed = elapsed or (lambda: time.monotonic() - started)
 
     def run(self) -> Stopped:
         """Take steps until the planner ends or the budget does."""
@@ -118,7 +127,7 @@ class Controller:
         budget = self._job.budget
         if len(view.attempts) >= budget.steps:
             return Stopped(view.current, "budget_steps", f"The budget of {budget.steps} steps is spent.")
-        if time.monotonic() - self._started > budget.wall_seconds:
+        if self._elapsed() > budget.wall_seconds:
             return Stopped(view.current, "budget_wall", f"The budget of {budget.wall_seconds:.0f} s is spent.")
         return None
 

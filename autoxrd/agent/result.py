@@ -18,10 +18,10 @@ from autoxrd.errors import EngineError
 from autoxrd.gates.audit import FinalAudit, final_audit
 from autoxrd.gates.policy import policy_hash
 from autoxrd.report.model import FitArrays, JobInfo, ReportInput, StepRecord, Verdict
-from autoxrd.store.graph import Graph
-from autoxrd.store.records import Attempt
+from autoxrd.store.records import Attempt, Finish
+from autoxrd.store.writing import GraphWriter
 
-__all__ = ["Conclusion", "conclude", "report_input"]
+__all__ = ["Conclusion", "conclude", "concluded", "report_input"]
 
 _EXPORTS = ("native", "topas")
 _LIBRARIES = ("numpy", "scipy", "gemmi", "pydantic", "rietx", "rietx-kernels")
@@ -45,7 +45,7 @@ class Conclusion:
     notes: tuple[Notice, ...] = ()
 
 
-def conclude(graph: Graph, job: Job, stopped: Stopped) -> Conclusion:
+def conclude(graph: GraphWriter, job: Job, stopped: Stopped) -> Conclusion:
     """Audit the final state and close the graph."""
     state = graph.state(stopped.state)
     path = graph.accepted_path(stopped.state)
@@ -71,7 +71,17 @@ def conclude(graph: Graph, job: Job, stopped: Stopped) -> Conclusion:
     return Conclusion(stopped.state, verdict, reasons, tuple(warnings), notes)
 
 
-def export_files(session: EngineSession, graph: Graph, state: FitState) -> tuple[dict[str, bytes], list[Notice]]:
+def concluded(finish: Finish) -> Conclusion:
+    """Read back what `conclude` recorded: a report can be made again without asking the planner again."""
+    said = finish.verdict
+    reasons, warnings, notes = (
+        tuple(Notice(str(code), str(text)) for code, text in said[name]) for name in ("reasons", "warnings", "notes")
+    )
+    notes = tuple(note for note in notes if not note.code.endswith("_ambiguous"))
+    return Conclusion(str(finish.final_state), Verdict(said["verdict"]), reasons, warnings, notes)
+
+
+def export_files(session: EngineSession, graph: GraphWriter, state: FitState) -> tuple[dict[str, bytes], list[Notice]]:
     """Return the engine's own files of a state; a failure costs the files, not the report."""
     snapshot = Snapshot(state.engine, graph.artifacts.get(state.snapshot))
     files: dict[str, bytes] = {}
@@ -85,7 +95,7 @@ def export_files(session: EngineSession, graph: Graph, state: FitState) -> tuple
 
 
 def report_input(
-    graph: Graph,
+    graph: GraphWriter,
     job: Job,
     conclusion: Conclusion,
     *,
@@ -143,7 +153,7 @@ def _steps(attempts: Sequence[Attempt], states: Mapping[str, FitState]) -> tuple
     return tuple(steps)
 
 
-def _started(graph: Graph) -> str:
+def _started(graph: GraphWriter) -> str:
     """Return when the job was started, from its log; the seconds suffice."""
     events = graph.events()
     return str(events[0].telemetry.get("recorded_at", ""))[:19] if events else ""

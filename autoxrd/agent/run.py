@@ -124,7 +124,11 @@ def resume_job(directory: Path, *, listener: Listener = nobody, command: str = "
 
 
 def require_same_engine(job: Job) -> None:
-    """Refuse to go on with another version of the engine than the job was started with."""
+    """Let nobody go on with another version of the engine than the one that made the states so far.
+
+    Raises:
+        EngineUnavailable: ``engine_version_differs``.
+    """
     _, version = get_engine(job.engine).available()
     if version != job.engine_version:
         raise EngineUnavailable(

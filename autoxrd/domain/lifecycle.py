@@ -59,6 +59,8 @@ class Transition:
 
 
 _S = JobState
+_HELD = frozenset({_S.QUEUED, _S.RUNNING, _S.WAITING})
+"""A step may be in flight in each of these: a job can be paused, and even resumed, while one runs."""
 
 TRANSITIONS: Mapping[Trigger, Transition] = {
     Trigger.CLAIM: Transition(
@@ -73,21 +75,13 @@ TRANSITIONS: Mapping[Trigger, Transition] = {
     Trigger.RESUME: Transition(
         frozenset({_S.WAITING, _S.CANCELLED}), _S.QUEUED, "A person lets a job go on from its record."
     ),
-    Trigger.CANCEL: Transition(
-        frozenset({_S.QUEUED, _S.RUNNING, _S.WAITING}), _S.CANCELLED, "A person cancels a job of which no step runs."
-    ),
-    Trigger.CANCEL_STEP: Transition(
-        frozenset({_S.RUNNING, _S.WAITING}), _S.CANCELLING, "A person cancels a job while a step runs."
-    ),
+    Trigger.CANCEL: Transition(_HELD, _S.CANCELLED, "A person cancels a job of which no step runs."),
+    Trigger.CANCEL_STEP: Transition(_HELD, _S.CANCELLING, "A person cancels a job while a step runs."),
     Trigger.STOPPED: Transition(
         frozenset({_S.CANCELLING}), _S.CANCELLED, "The worker has killed the step's processes, or was lost itself."
     ),
-    Trigger.COMPLETE: Transition(
-        frozenset({_S.RUNNING, _S.WAITING}), _S.COMPLETED, "The report stands; the verdict is accepted or abstained."
-    ),
-    Trigger.FAIL: Transition(
-        frozenset({_S.RUNNING, _S.WAITING}), _S.FAILED, "The input cannot be used, or the engine refuses the model."
-    ),
+    Trigger.COMPLETE: Transition(_HELD, _S.COMPLETED, "The report stands; the verdict is accepted or abstained."),
+    Trigger.FAIL: Transition(_HELD, _S.FAILED, "The input cannot be used, or the engine refuses the model."),
     Trigger.CRASH: Transition(
         frozenset({_S.RUNNING}), _S.CRASHED, "The same step was lost too often: the machine needs a look."
     ),

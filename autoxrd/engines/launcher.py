@@ -124,19 +124,36 @@ class ChildProcess:
             EngineCrashed: the child ended without an answer.
             EngineOutputInvalid: the answer is not a JSON object; the child has been killed.
         """
-        self._send(message)
-        try:
-            line = self._answers.get(timeout=timeout_seconds)
-        except queue.Empty:
+        self.send(message)
+        answer = self.receive(message, timeout_seconds)
+        if answer is None:
             self.close()
             detail = f"The engine gave no answer within {timeout_seconds:g} s and was stopped."
             context = {"seconds": timeout_seconds, "command": str(message.get("command"))}
-            raise EngineTimeout("engine_wall_clock", detail, context=context) from None
+            raise EngineTimeout("engine_wall_clock", detail, context=context)
+        return answer
+
+    def receive(self, message: Mapping[str, object], timeout_seconds: float) -> dict[str, object] | None:
+        """Return the answer to a message that was sent, None while there is none; the child goes on then.
+
+        Raises:
+            EngineCrashed: the child ended without an answer.
+            EngineOutputInvalid: the answer is not a JSON object; the child has been killed.
+        """
+        try:
+            line = self._answers.get(timeout=timeout_seconds)
+        except queue.Empty:
+            return None
         if line is None:
             raise self._crashed()
         return self._parsed(line, message)
 
-    def _send(self, message: Mapping[str, object]) -> None:
+    def send(self, message: Mapping[str, object]) -> None:
+        """Send one message and return at once; `receive` gets its answer.
+
+        Raises:
+            EngineCrashed: the child has ended.
+        """
         stdin = self._process.stdin
         assert stdin is not None
         try:

@@ -17,7 +17,7 @@ from autoxrd.report.model import ReportInput
 from autoxrd.report.page import render_html
 from autoxrd.report.tables import parameters_csv, profile_csv, reflections_csv
 
-__all__ = ["render_files", "write_report"]
+__all__ = ["complete_files", "render_files", "write_report"]
 
 BUNDLE = "bundle.zip"
 
@@ -80,6 +80,15 @@ def _put(path: Path, data: bytes) -> None:
         raise
 
 
+def complete_files(inp: ReportInput) -> Mapping[str, bytes]:
+    """Return every file of the report by name, manifest and bundle included."""
+    return _with_bundle(render_files(inp)[0])
+
+
+def _with_bundle(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    return {**files, MANIFEST: manifest_json(files), BUNDLE: bundle_zip(files)}
+
+
 def write_report(inp: ReportInput, directory: Path) -> dict[str, Path]:
     """Write all files of the report; an earlier report in the directory is replaced.
 
@@ -95,9 +104,8 @@ def write_report(inp: ReportInput, directory: Path) -> dict[str, Path]:
         StorageError: ``report_not_written`` when the file system refuses.
     """
     files, keys = render_files(inp)
-    complete: Mapping[str, bytes] = {**files, MANIFEST: manifest_json(files), BUNDLE: bundle_zip(files)}
     try:
-        for name, data in complete.items():
+        for name, data in _with_bundle(files).items():
             _put(directory / name, data)
     except OSError as error:
         raise StorageError(

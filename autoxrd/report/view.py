@@ -290,6 +290,8 @@ def _banner(inp: ReportInput) -> list[str]:
 
 def _time_words(report: Report) -> str:
     """Say where the time went; a resumed job's engine time is that of all its sessions."""
+    if report.wall_seconds == report.engine.seconds == 0.0:
+        return "left out, so that equal jobs give equal reports"
     engine = f"{fixed(report.engine.seconds, 1)} s in {ENGINE_NAMES.get(report.engine.name, report.engine.name)}"
     wall = f"{fixed(report.wall_seconds, 1)} s"
     if report.wall_seconds < report.engine.seconds:

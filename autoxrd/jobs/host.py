@@ -1,0 +1,88 @@
+"""What runs in the process that does steps? A loop over JSON lines: one line asks for a step, one answers.
+
+The process is started by `autoxrd.engines.launcher` with its own session and dies with its parent; the engines that it
+starts die with it. Killing it is how a step is cancelled: what it had not recorded is computed again, or never.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+from autoxrd.errors import (
+    AutoxrdError,
+    EngineCrashed,
+    EngineTimeout,
+    EngineUnavailable,
+    LeaseLost,
+    StorageError,
+)
+from autoxrd.jobs.sessions import SessionCache
+from autoxrd.jobs.work import Advance, Workshop
+from autoxrd.logs import configure_logs, get_logger
+from autoxrd.settings import Settings
+from autoxrd.store.service.database import Database
+from autoxrd.store.service.leases import Lease
+
+__all__ = ["answer_to", "main", "serve"]
+
+Advancer = Callable[[Lease], Advance]
+
+_MACHINE = (EngineCrashed, EngineTimeout, EngineUnavailable)
+
+
+def answer_to(message: Mapping[str, Any], advance: Advancer) -> dict[str, Any]:
+    """Do the step that a message asks for and say how it ended.
+
+    Returns:
+        ``outcome`` is ``done`` (with ``step`` and ``queue``), ``failed`` (the job's fault, with ``problem``),
+        ``machine`` (the disk or the database did not work: nothing is wrong with the job), ``lost`` (the step broke,
+        with ``reason``) or ``stale`` (somebody else holds the job).
+    """
+    lease = Lease(str(message["job"]), int(message["fence"]), str(message["holder"]))
+    began = time.monotonic()
+    try:
+        done = advance(lease)
+        answer: dict[str, Any] = {"outcome": "done", "step": done.step, "queue": done.queue}
+    except LeaseLost as error:
+        answer = {"outcome": "stale", "reason": error.code}
+    except StorageError as error:
+        answer = {"outcome": "machine", "reason": error.code, "detail": error.detail}
+    except _MACHINE as error:
+        answer = {"outcome": "lost", "reason": error.code, "detail": error.detail}
+    except AutoxrdError as error:
+        answer = {"outcome": "failed", "problem": {"code": error.code, "detail": error.detail}}
+    except Exception:
+        get_logger("host").exception("step_broke", job=lease.job_id)
+        answer = {"outcome": "lost", "reason": "internal_error"}
+    return {"id": message.get("id"), "seconds": time.monotonic() - began, **answer}
+
+
+def serve(advance: Advancer, requests: TextIO, answers: TextIO) -> None:
+    """Answer each line until there are no more."""
+    for line in requests:
+        answers.write(json.dumps(answer_to(json.loads(line), advance)) + "\n")
+        answers.flush()
+
+
+def main() -> None:
+    """Run the loop on this process's own streams."""
+    # A stray print of any library must not be taken for an answer.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    settings = Settings()
+    configure_logs(settings)
+    with Database(settings.database(), settings.artifacts_dir(), durable=False) as database:
+        sessions = SessionCache(settings.engines_per_slot)
+        try:
+            serve(Workshop(database, sessions).advance, sys.stdin, answers)
+        finally:
+            sessions.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What may a client ask for? The request of a job, strict: an unknown field is an error, never ignored."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+__all__ = ["Budgets", "FitSettings", "InputReference", "Inputs", "JobRequest", "Measurement"]
+
+Text = Annotated[str, Field(max_length=500)]
+Facts = Annotated[dict[Annotated[str, Field(max_length=64)], Text | float | int | bool | None], Field(max_length=50)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Degrees = Annotated[float, Field(ge=-180.0, le=360.0, allow_inf_nan=False)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Measurement(_Strict):
+    """What no file says about the measurement."""
+
+    anode: Annotated[str, Field(max_length=8)] | None = None
+    """X-ray tube: Cu, Co, Mo, Cr, Fe, Ag."""
+    wavelength: Annotated[str, Field(max_length=64)] | None = None
+    """Angstrom: ``1.5406`` or ``1.5406,1.5444:0.5`` (second line:ratio)."""
+    radiation: Literal["xray", "neutron"] | None = None
+    geometry: Literal["bragg_brentano", "debye_scherrer"] | None = None
+    monochromator_two_theta_deg: Annotated[float, Field(gt=0.0, lt=180.0)] | None = None
+
+
+class FitSettings(_Strict):
+    """What is fitted."""
+
+    two_theta_limits_deg: tuple[Degrees, Degrees] | None = None
+    excluded_regions_deg: Annotated[tuple[tuple[Degrees, Degrees], ...], Field(max_length=100)] = ()
+    background_terms: Annotated[int, Field(ge=1, le=36)] | None = None
+    form_factors: Literal["neutral", "as_given"] = "neutral"
+
+
+class Budgets(_Strict):
+    """Where the job stops although something may be left to gain; None is no limit of its own."""
+
+    steps: Annotated[int, Field(ge=1, le=10_000)] = 60
+    wall_seconds: Annotated[float, Field(gt=0.0, le=7 * 86400.0)] = 3600.0
+    """Time in which a step of the job ran."""
+    engine_seconds: Annotated[float, Field(gt=0.0)] | None = None
+
+
+class InputReference(_Strict):
+    """A file that was uploaded before."""
+
+    artifact: Sha256
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    """For its format, and for the report."""
+
+
+class Inputs(_Strict):
+    """The files of a job that is sent as JSON; in a multipart request they are parts."""
+
+    pattern: InputReference
+    structures: Annotated[tuple[InputReference, ...], Field(min_length=1, max_length=50)]
+    instrument: InputReference | None = None
+
+
+class JobRequest(_Strict):
+    """A refinement to be done."""
+
+    title: Annotated[str, Field(max_length=200)] = ""
+    sample: Facts = Field(default_factory=dict)
+    """What the sample is; kept with the job, never used by a planner."""
+    proposal: Facts = Field(default_factory=dict)
+    session: Facts = Field(default_factory=dict)
+    measurement: Measurement = Measurement()
+    fit: FitSettings = FitSettings()
+    engine: Annotated[str, Field(max_length=64)] = "rietx"
+    planner: Annotated[str, Field(max_length=64)] = "rules"
+    policy: Annotated[str, Field(max_length=64)] = "default"
+    """A policy that the service ships (`GET /api/v1/profiles`)."""
+    budgets: Budgets = Budgets()
+    priority: Annotated[int, Field(ge=-10, le=10)] = 0
+    """Among the jobs of one owner; owners among each other are served fairly."""
+    reproducible: bool = False
+    """Leave dates and durations out of the report, so that equal jobs give equal bytes."""
+    inputs: Inputs | None = None
+
+    @model_validator(mode="after")
+    def _no_control_characters(self) -> JobRequest:
+        texts = [self.title, *(ref.name for ref in self.references().values())]
+        for facts in (self.sample, self.proposal, self.session):
+            texts += [*facts, *(v for v in facts.values() if isinstance(v, str))]
+        if any(not (char.isprintable() or char in "\n\t") for text in texts for char in text):
+            raise ValueError("titles, names and facts are printable text")
+        return self
+
+    def references(self) -> dict[str, InputReference]:
+        """Return the named uploads by their role: ``pattern``, ``structure.1``, ..., ``instrument``."""
+        if self.inputs is None:
+            return {}
+        found = {"pattern": self.inputs.pattern}
+        found |= {f"structure.{i}": ref for i, ref in enumerate(self.inputs.structures, 1)}
+        if self.inputs.instrument is not None:
+            found["instrument"] = self.inputs.instrument
+        return found

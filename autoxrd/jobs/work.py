@@ -1,0 +1,216 @@
+"""What is the next step of a job, and how is it done? One bounded step, recorded under the lease that allows it.
+
+Which step comes next follows from the record alone: no graph yet: read the input; no root: prepare; not concluded:
+one attempt; concluded: the report. A worker that takes a job over therefore goes on exactly where the record ends.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autoxrd.agent.controller import Controller, Stopped
+from autoxrd.agent.events import JobEvent, StepStarted
+from autoxrd.agent.inputs import Request, load_job
+from autoxrd.agent.job import Budget, Job
+from autoxrd.agent.result import conclude
+from autoxrd.agent.run import require_same_engine
+from autoxrd.errors import NotFound
+from autoxrd.jobs.publish import publish
+from autoxrd.jobs.request import JobRequest
+from autoxrd.jobs.sessions import SessionCache
+from autoxrd.planners.registry import get_planner
+from autoxrd.store.service.database import Database
+from autoxrd.store.service.files import StoredFile, job_files
+from autoxrd.store.service.job_graph import JobGraph
+from autoxrd.store.service.leases import Lease
+from autoxrd.store.service.listing import JobView, find_job
+
+__all__ = ["Advance", "Workshop"]
+
+KEPT_JOBS = 8
+"""Jobs whose graph is kept in memory between steps; the others are read from the record again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """What a step came to.
+
+    Args:
+        step: ``input``, ``prepare``, ``attempt``, ``conclude`` or ``report``.
+        queue: where the next step belongs; None where there is none.
+    """
+
+    step: str
+    queue: str | None
+
+
+@dataclass(slots=True)
+class _Open:
+    """A job as this process knows it between steps."""
+
+    graph: JobGraph
+    job: Job
+    controller: Controller
+    request: JobRequest
+
+
+class Workshop:
+    """Does steps; one at a time.
+
+    Args:
+        database: the service's database.
+        sessions: engines kept alive.
+    """
+
+    def __init__(self, database: Database, sessions: SessionCache) -> None:
+        self._database = database
+        self._sessions = sessions
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+
+    def advance(self, lease: Lease) -> Advance:
+        """Do the next step of a leased job.
+
+        Raises:
+            LeaseLost: nothing was recorded.
+            UserInputError, PolicyError, EngineError: the job cannot go on.
+            StorageError: the database or the disk failed; the record is as it was, or as it should be.
+        """
+        try:
+            return self._advance(lease)
+        except BaseException:
+            # whatever was remembered may differ from the record now
+            self.forget(lease.job_id)
+            raise
+
+    def forget(self, job_id: str) -> None:
+        """Drop what is remembered of a job, its engine included."""
+        self._open.pop(job_id, None)
+        self._sessions.drop(job_id)
+
+    def _advance(self, lease: Lease) -> Advance:
+        opened = self._opened(lease)
+        if opened is None:
+            self._read_input(lease)
+            return Advance("input", "engine")
+        if opened.graph.finished() is not None:
+            self._report(opened, find_job(self._database, lease.job_id, None))
+            self.forget(lease.job_id)
+            return Advance("report", None)
+        if opened.graph.root() is None:
+            opened.controller.prepare()
+            return Advance("prepare", "engine")
+        stopped = self._over_budget(opened, lease) or opened.controller.step()
+        if stopped is None:
+            return Advance("attempt", "engine")
+        conclude(opened.graph, opened.job, stopped)
+        return Advance("conclude", "engine")
+
+    def _opened(self, lease: Lease) -> _Open | None:
+        opened = self._open.get(lease.job_id)
+        if opened is None:
+            try:
+                graph = JobGraph.open(self._database, lease.job_id, lease)
+            except NotFound:
+                return None
+            opened = self._open[lease.job_id] = self._begin(graph, lease)
+            while len(self._open) > KEPT_JOBS:
+                self.forget(next(iter(self._open)))
+        opened.graph.with_lease(lease)
+        self._open.move_to_end(lease.job_id)
+        return opened
+
+    def _begin(self, graph: JobGraph, lease: Lease) -> _Open:
+        job = Job.from_record(graph.job, graph.artifacts)
+        require_same_engine(job)
+        request = JobRequest.model_validate(dict(find_job(self._database, lease.job_id, None).request))
+        session = _Lazy(self._sessions, lease.job_id, job.engine)
+        planner = get_planner(job.planner)
+        # The service keeps the wall clock of a job that many processes work on; the controller's own would not know.
+        controller = Controller(job, graph, session, planner, _teller(graph), elapsed=lambda: 0.0)
+        return _Open(graph, job, controller, request)
+
+    def _read_input(self, lease: Lease) -> None:
+        view = find_job(self._database, lease.job_id, None)
+        request = JobRequest.model_validate(dict(view.request))
+        files = job_files(self._database, lease.job_id, "input")
+        with tempfile.TemporaryDirectory(prefix="autoxrd-input-") as folder:
+            paths = {f.name: _laid_out(self._database, f, Path(folder)) for f in files}
+            job, sources = load_job(_load_request(request, paths))
+        JobGraph.create(self._database, lease, job.to_record(self._database.artifacts, sources))
+
+    def _over_budget(self, opened: _Open, lease: Lease) -> Stopped | None:
+        view = find_job(self._database, lease.job_id, None)
+        budgets = opened.request.budgets
+        for name, used, limit in (
+            ("wall", view.wall_seconds_used, budgets.wall_seconds),
+            ("engine", view.engine_seconds_used, budgets.engine_seconds),
+        ):
+            if limit is not None and used >= limit:
+                current = opened.graph.current()
+                return Stopped(str(current), f"budget_{name}", f"The budget of {limit:g} s of {name} time is spent.")
+        return None
+
+    def _report(self, opened: _Open, view: JobView) -> None:
+        session = self._sessions.get(view.id, opened.job.engine)
+        publish(opened.graph, opened.job, session, view, reproducible=opened.request.reproducible)
+
+
+class _Lazy:
+    """The session of a job, taken from the cache at each use: another job may have pushed it out meanwhile."""
+
+    def __init__(self, cache: SessionCache, job_id: str, engine: str) -> None:
+        self._cache, self._job_id, self._engine = cache, job_id, engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache.get(self._job_id, self._engine), name)
+
+
+def _teller(graph: JobGraph) -> Callable[[JobEvent], None]:
+    """Tell the feed what is being tried; what came of it is told with its record."""
+
+    def tell(event: JobEvent) -> None:
+        if isinstance(event, StepStarted):
+            action = event.action
+            told = {"ordinal": event.ordinal, "kind": action.kind.value, "stage": action.stage.value}
+            graph.tell("step.started", {**told, "parent": action.parent, "rationale": action.rationale})
+
+    return tell
+
+
+def _laid_out(database: Database, file: StoredFile, folder: Path) -> Path:
+    """Write an input where the readers can open it: a folder by role, in it the name that was made safe at upload."""
+    role, _, name = file.name.partition("/")
+    place = folder / role
+    place.mkdir()
+    path = place / name
+    path.write_bytes(database.artifacts.get(file.sha256))
+    return path
+
+
+def _load_request(request: JobRequest, paths: dict[str, Path]) -> Request:
+    by_role = {name.partition("/")[0]: path for name, path in paths.items()}
+    structures = sorted((r for r in by_role if r.startswith("structure.")), key=lambda r: int(r.partition(".")[2]))
+    measurement, fit = request.measurement, request.fit
+    return Request(
+        pattern=by_role["pattern"],
+        structures=tuple(by_role[role] for role in structures),
+        instrument=by_role.get("instrument"),
+        anode=measurement.anode,
+        wavelength=measurement.wavelength,
+        radiation=measurement.radiation,
+        geometry=measurement.geometry,
+        monochromator_two_theta_deg=measurement.monochromator_two_theta_deg,
+        two_theta_limits=fit.two_theta_limits_deg,
+        excluded_regions=fit.excluded_regions_deg,
+        background_terms=fit.background_terms,
+        form_factors=fit.form_factors,
+        engine=request.engine,
+        planner=request.planner,
+        policy=request.policy,
+        budget=Budget(steps=request.budgets.steps, wall_seconds=request.budgets.wall_seconds),
+    )

@@ -1,0 +1,55 @@
+"""What has happened to a job, in order? Events numbered without gaps, written in the transaction that they tell of.
+
+Whoever follows a job (a browser, a webhook, a script) names the last number it saw and gets all after it: nothing is
+lost over a broken connection, and nothing is told that was not committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from autoxrd.primitives import canonical_json
+from autoxrd.store.service.database import Database, now_text
+from autoxrd.store.service.models import FeedRow, ServiceJobRow
+
+__all__ = ["FeedEvent", "append", "events_after"]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEvent:
+    """One event.
+
+    Args:
+        number: 1, 2, ... within the job.
+        kind: ``job.accepted``, ``job.state``, ``step.started``, ``step.recorded``, ...: docs/service.md lists them.
+        at: ISO 8601, UTC.
+    """
+
+    job_id: str
+    number: int
+    kind: str
+    at: str
+    data: Mapping[str, Any]
+
+
+def append(session: Session, job: ServiceJobRow, kind: str, data: Mapping[str, Any]) -> None:
+    """Add an event; the caller holds the lock on the job's row, so numbers follow the order of commits."""
+    job.feed_last += 1
+    session.add(FeedRow(job_id=job.id, number=job.feed_last, kind=kind, at=now_text(), data=canonical_json(dict(data))))
+
+
+def events_after(database: Database, job_id: str, number: int, *, limit: int = 500) -> Sequence[FeedEvent]:
+    """Return the events of a job after a number, at most ``limit``, in order."""
+    query = (
+        select(FeedRow).where(FeedRow.job_id == job_id, FeedRow.number > number).order_by(FeedRow.number).limit(limit)
+    )
+    with database.reading() as session:
+        return [
+            FeedEvent(row.job_id, row.number, row.kind, row.at, json.loads(row.data)) for row in session.scalars(query)
+        ]

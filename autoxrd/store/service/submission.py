@@ -1,0 +1,140 @@
+"""How does a request become one queued job, however often and however parallel it is sent?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from autoxrd.domain.lifecycle import CLAIMABLE, FINAL, JobState
+from autoxrd.errors import Conflict, LimitExceeded
+from autoxrd.store.service import feed
+from autoxrd.store.service.database import Database, new_id, now_text
+from autoxrd.store.service.files import NewFile, put_files
+from autoxrd.store.service.models import IdempotencyRow, OwnerRow, ServiceJobRow
+
+__all__ = ["NewJob", "Submitted", "submit"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """What is to be done, for whom.
+
+    Args:
+        request: canonical JSON of the request.
+        request_hash: SHA-256 over the request and the digests of its files.
+        files: inputs by name; their bytes are already stored.
+        queue: where its first step belongs.
+    """
+
+    owner_id: str
+    title: str
+    engine: str
+    planner: str
+    priority: int
+    request: str
+    request_hash: str
+    queue: str
+    files: Mapping[str, NewFile] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The job of a request.
+
+    Args:
+        repeated: True where the Idempotency-Key had made it before.
+    """
+
+    job_id: str
+    repeated: bool
+
+
+def submit(database: Database, job: NewJob, *, idempotency_key: str | None = None) -> Submitted:
+    """Make a job, or find the one that the same key made.
+
+    Raises:
+        Conflict: ``idempotency_key_reused``, the key belongs to another request.
+        LimitExceeded: ``jobs_open``, the owner has as many open jobs as allowed.
+    """
+    if idempotency_key is None:
+        return Submitted(_insert(database, job, None), repeated=False)
+    found = _known(database, job, idempotency_key)
+    if found is not None:
+        return Submitted(found, repeated=True)
+    try:
+        return Submitted(_insert(database, job, idempotency_key), repeated=False)
+    except IntegrityError:
+        # another request with this key was faster; its transaction is over, else ours would still wait
+        found = _known(database, job, idempotency_key)
+        if found is None:
+            raise
+        return Submitted(found, repeated=True)
+
+
+def _known(database: Database, job: NewJob, key: str) -> str | None:
+    with database.reading() as session:
+        row = session.get(IdempotencyRow, (job.owner_id, key))
+    if row is None:
+        return None
+    if row.request_hash != job.request_hash:
+        raise Conflict(
+            "idempotency_key_reused",
+            "This Idempotency-Key was used for another request: send a new key with a new request.",
+            context={"job": row.job_id},
+        )
+    return row.job_id
+
+
+def _insert(database: Database, job: NewJob, key: str | None) -> str:
+    job_id, now = new_id(), now_text()
+    with database.writing() as session:
+        if key is not None:
+            session.add(
+                IdempotencyRow(
+                    owner_id=job.owner_id, key=key, request_hash=job.request_hash, job_id=job_id, created_at=now
+                )
+            )
+            session.flush()  # here a parallel equal request waits, and then fails
+        _admit(session, job.owner_id)
+        row = ServiceJobRow(
+            id=job_id,
+            owner_id=job.owner_id,
+            title=job.title,
+            state=JobState.QUEUED.value,
+            queue=job.queue,
+            priority=job.priority,
+            engine=job.engine,
+            planner=job.planner,
+            request=job.request,
+            created_at=now,
+            updated_at=now,
+            feed_last=0,
+        )
+        session.add(row)
+        session.flush()
+        put_files(session, job_id, "input", job.files)
+        feed.append(session, row, "job.accepted", {"title": job.title, "engine": job.engine, "planner": job.planner})
+    return job_id
+
+
+def _admit(session: Session, owner_id: str) -> None:
+    """Hold the limit of open jobs, and let an owner who was away start level with the others, not ahead of them."""
+    owner = session.get_one(OwnerRow, owner_id)
+    limit = json.loads(owner.limits).get("open_jobs")
+    final = [s.value for s in FINAL]
+    mine = select(func.count()).where(ServiceJobRow.owner_id == owner_id, ServiceJobRow.state.not_in(final))
+    n_open = session.scalar(mine) or 0
+    if limit is not None and n_open >= limit:
+        detail = f"You have {n_open} open jobs, and {limit} are allowed: wait for one to end, or cancel one."
+        raise LimitExceeded("jobs_open", detail, context={"open": n_open, "limit": limit})
+    if n_open:
+        return
+    active = select(ServiceJobRow.owner_id).where(ServiceJobRow.state.in_([s.value for s in CLAIMABLE]))
+    least = session.scalar(select(func.min(OwnerRow.served)).where(OwnerRow.id.in_(active)))
+    if least is not None and owner.served < least:
+        owner.served = least
