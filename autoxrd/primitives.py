@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import NewType
 
-__all__ = ["ArtifactId", "Measured", "StateId", "canonical_json", "content_hash", "sha256_hex"]
+__all__ = ["ArtifactId", "Measured", "StateId", "canonical_json", "content_hash", "safe_name", "sha256_hex"]
 
 StateId = NewType("StateId", str)
 """Identifies a state: the first 16 hex digits of its content hash."""
@@ -62,3 +64,12 @@ def sha256_hex(data: bytes) -> str:
 def content_hash(obj: object) -> str:
     """Return the SHA-256 of an object's canonical JSON."""
     return sha256_hex(canonical_json(obj).encode())
+
+
+def safe_name(text: str) -> str:
+    """Return a base name that is safe on every file system: no folders, no leading dot, at most 100 characters.
+
+    The one way from a name that somebody else gave to a name of a file.
+    """
+    name = re.sub(r"[^A-Za-z0-9_.+-]", "_", PurePosixPath(text.replace("\\", "/")).name).lstrip(".")
+    return name[:100] or "file"

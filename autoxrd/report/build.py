@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from autoxrd.errors import StorageError
-from autoxrd.primitives import canonical_json, sha256_hex
+from autoxrd.primitives import canonical_json, safe_name, sha256_hex
 from autoxrd.report.bundle import MANIFEST, bundle_zip, manifest_json
 from autoxrd.report.cif import phase_cif
 from autoxrd.report.details import build_report
@@ -20,12 +19,6 @@ from autoxrd.report.tables import parameters_csv, profile_csv, reflections_csv
 __all__ = ["complete_files", "render_files", "write_report"]
 
 BUNDLE = "bundle.zip"
-
-
-def _safe_name(text: str) -> str:
-    """Return a base name that is safe on every file system."""
-    name = re.sub(r"[^A-Za-z0-9_.+-]", "_", PurePosixPath(text.replace("\\", "/")).name).lstrip(".")
-    return name[:100] or "file"
 
 
 def _unique(name: str, taken: set[str]) -> str:
@@ -53,10 +46,10 @@ def render_files(inp: ReportInput) -> tuple[dict[str, bytes], dict[str, str]]:
     }
     taken: set[str] = set()
     for i, phase in enumerate(inp.state.phases):
-        content[f"cif.{phase.name}"] = (_unique(f"{_safe_name(phase.name)}.cif", taken), phase_cif(inp, i))
+        content[f"cif.{phase.name}"] = (_unique(f"{safe_name(phase.name)}.cif", taken), phase_cif(inp, i))
     taken.clear()
     for name, data in sorted(inp.engine_files.items()):
-        content[f"engine.{name}"] = (f"engine/{_unique(_safe_name(name), taken)}", bytes(data))
+        content[f"engine.{name}"] = (f"engine/{_unique(safe_name(name), taken)}", bytes(data))
     files = dict(content.values())
     keys = {key: name for key, (name, _) in content.items()}
     keys = {"html": "report.html", "json": "report.json", **keys, "manifest": MANIFEST, "bundle": BUNDLE}

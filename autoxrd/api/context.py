@@ -1,0 +1,44 @@
+"""What may a request use? One object, made by whoever starts the application and passed in; nothing global."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from autoxrd.api.limits import RateLimit
+from autoxrd.api.metrics import Metrics
+from autoxrd.settings import Settings
+from autoxrd.store.service.database import Database
+
+__all__ = ["ApiContext", "Context", "context_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiContext:
+    """What the application works with.
+
+    Args:
+        settings: of the service.
+        database: the service's database.
+        nudge: says that there may be work; it must return at once and never raise.
+        rate: rate limit by key.
+        metrics: counters of this process.
+    """
+
+    settings: Settings
+    database: Database
+    nudge: Callable[[], None]
+    rate: RateLimit
+    metrics: Metrics = field(default_factory=Metrics)
+
+
+def context_of(request: Request) -> ApiContext:
+    """Return the application's context."""
+    context: ApiContext = request.app.state.context
+    return context
+
+
+Context = Annotated[ApiContext, Depends(context_of)]

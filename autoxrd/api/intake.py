@@ -1,0 +1,127 @@
+"""How does a body become a checked request with stored files? Multipart with the files, or JSON that names uploads.
+
+A file is stored by its content; the name that the client gave passes `autoxrd.primitives.safe_name` and then only
+serves to recognise its format and to name it in the report. Nothing is parsed here: a worker's process does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+
+from autoxrd.api.context import ApiContext
+from autoxrd.errors import UserInputError
+from autoxrd.jobs.choices import check_choices
+from autoxrd.jobs.request import JobRequest
+from autoxrd.primitives import content_hash, safe_name
+from autoxrd.store.service.files import NewFile, upload_of
+from autoxrd.store.service.keys import Identity
+
+__all__ = ["Intake", "read_intake", "store_upload"]
+
+MAX_STRUCTURES = 50
+_PARTS = frozenset({"request", "pattern", "structures", "instrument"})
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """A request as it will be queued.
+
+    Args:
+        files: inputs as ``ROLE/NAME``; their bytes are stored.
+    """
+
+    request: JobRequest
+    files: Mapping[str, NewFile]
+
+    @property
+    def fingerprint(self) -> str:
+        """One hash over the request and its files: what an Idempotency-Key stands for."""
+        digests = {name: file.sha256 for name, file in self.files.items()}
+        return content_hash({"request": self.request.model_dump(mode="json"), "files": digests})
+
+
+async def read_intake(http: Request, context: ApiContext, identity: Identity) -> Intake:
+    """Read the body of a submission.
+
+    Raises:
+        UserInputError: ``media_type``, ``part_missing``, ``part_unknown``, ``file_too_large``, ``file_empty``, ...
+        RequestValidationError: the request does not fit its schema.
+    """
+    kind = http.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        request = _parsed(await http.body())
+        intake = Intake(request, await run_in_threadpool(_referenced, request, context, identity))
+    elif kind == "multipart/form-data":
+        async with http.form(max_files=MAX_STRUCTURES + 2, max_fields=4, max_part_size=2**18) as form:
+            intake = await _multipart(form, context)
+    else:
+        raise UserInputError("media_type", "Send multipart/form-data with the files, or application/json.")
+    await run_in_threadpool(check_choices, intake.request)
+    return intake
+
+
+def _parsed(text: bytes | str) -> JobRequest:
+    try:
+        return JobRequest.model_validate_json(text or b"{}")
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False, include_context=False)) from error
+
+
+def _referenced(request: JobRequest, context: ApiContext, identity: Identity) -> dict[str, NewFile]:
+    references = request.references()
+    if not references:
+        raise UserInputError("part_missing", "'inputs' is missing: name uploaded artifacts, or send the files.")
+    files = {}
+    for role, reference in references.items():
+        stored = upload_of(context.database, identity.owner_id, reference.artifact)
+        files[f"{role}/{safe_name(reference.name)}"] = NewFile(stored.sha256, stored.size)
+    return files
+
+
+async def _multipart(form: FormData, context: ApiContext) -> Intake:
+    unknown = sorted(set(form) - _PARTS)
+    if unknown:
+        raise UserInputError("part_unknown", f"The part {unknown[0]!r:.60} is not known; parts are {sorted(_PARTS)}.")
+    text = form.get("request", "{}")
+    request = _parsed(await text.read() if isinstance(text, UploadFile) else text)
+    if request.inputs is not None:
+        raise UserInputError("part_unknown", "A multipart request carries its files: leave 'inputs' out.")
+    patterns, structures, instruments = (form.getlist(n) for n in ("pattern", "structures", "instrument"))
+    if len(patterns) != 1:
+        raise UserInputError("part_missing", "Send exactly one part 'pattern' with the measured pattern.")
+    if not 1 <= len(structures) <= MAX_STRUCTURES:
+        raise UserInputError("part_missing", f"Send 1 to {MAX_STRUCTURES} parts 'structures', one CIF in each.")
+    if len(instruments) > 1:
+        raise UserInputError("part_unknown", "Send at most one part 'instrument'.")
+    parts = {"pattern": patterns[0], **{f"structure.{i}": part for i, part in enumerate(structures, 1)}}
+    if instruments:
+        parts["instrument"] = instruments[0]
+    files = {}
+    for role, part in parts.items():
+        if not isinstance(part, UploadFile):
+            raise UserInputError("part_missing", f"The part '{role}' must be a file with a file name.")
+        name, file = await run_in_threadpool(store_upload, context, part)
+        files[f"{role}/{name}"] = file
+    return Intake(request, files)
+
+
+def store_upload(context: ApiContext, part: UploadFile) -> tuple[str, NewFile]:
+    """Store a part by its content; return its safe name and what was stored.
+
+    Raises:
+        UserInputError: ``file_too_large`` or ``file_empty``.
+    """
+    name, limit = safe_name(part.filename or ""), context.settings.max_file_bytes
+    data = part.file.read(limit + 1)
+    if len(data) > limit:
+        raise UserInputError("file_too_large", f"{name} has more than {limit} bytes, the largest file that is read.")
+    if not data:
+        raise UserInputError("file_empty", f"{name} is empty.")
+    return name, NewFile(context.database.artifacts.put(data), len(data))

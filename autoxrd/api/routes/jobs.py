@@ -1,0 +1,126 @@
+"""Jobs: submit, list, look at."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from autoxrd.api.auth import OwnJob, Reader, Writer
+from autoxrd.api.context import Context
+from autoxrd.api.intake import read_intake
+from autoxrd.api.models import JobList, JobOut
+from autoxrd.api.problems import responses
+from autoxrd.domain.lifecycle import JobState
+from autoxrd.jobs.request import JobRequest
+from autoxrd.primitives import canonical_json
+from autoxrd.store.service.listing import Filters, find_job, list_jobs
+from autoxrd.store.service.submission import NewJob, submit
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/v1", tags=["jobs"])
+
+_FILE = {"type": "string", "format": "binary"}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["pattern", "structures"],
+                    "properties": {
+                        "request": {"type": "string", "description": "JobRequest as JSON, without `inputs`."},
+                        "pattern": _FILE,
+                        "structures": {"type": "array", "items": _FILE},
+                        "instrument": _FILE,
+                    },
+                }
+            },
+            "application/json": {"schema": {"$ref": "#/components/schemas/JobRequest"}},
+        },
+    }
+}
+_Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[!-~]+$")]
+_Time = Annotated[str | None, Query(max_length=32, pattern=r"^\d{4}-\d\d-\d\d(T[0-9:.]+Z)?$")]
+_Cursor = Annotated[str | None, Query(pattern=r"^[0-9a-f-]{36}$")]
+
+
+@router.post("/jobs", status_code=201, openapi_extra=_BODY, responses=responses(400, 404, 409, 413, 415, 507))
+async def create_job(
+    http: Request, response: Response, context: Context, identity: Writer, idempotency_key: _Key = None
+) -> JobOut:
+    """Queue a refinement.
+
+    With an `Idempotency-Key` the same request, sent again or in parallel, makes one job; the answer is the same and
+    carries `Idempotent-Replayed: true`.
+    """
+    intake = await read_intake(http, context, identity)
+    request: JobRequest = intake.request
+    job = NewJob(
+        owner_id=identity.owner_id,
+        title=request.title or next(iter(intake.files)).partition("/")[2],
+        engine=request.engine,
+        planner=request.planner,
+        priority=request.priority,
+        request=canonical_json(request.model_dump(mode="json")),
+        request_hash=intake.fingerprint,
+        queue="light",
+        files=intake.files,
+    )
+    done = await run_in_threadpool(submit, context.database, job, idempotency_key=idempotency_key)
+    if not done.repeated:
+        context.metrics.submitted.inc()
+        context.nudge()
+    view = await run_in_threadpool(find_job, context.database, done.job_id, identity.owner_id)
+    response.headers["Location"] = f"/api/v1/jobs/{view.id}"
+    response.headers["ETag"] = _tag(view.version)
+    if done.repeated:
+        response.headers["Idempotent-Replayed"] = "true"
+    return JobOut.of(view)
+
+
+@router.get("/jobs", responses=responses())
+def get_jobs(
+    context: Context,
+    identity: Reader,
+    state: Annotated[list[JobState] | None, Query()] = None,
+    engine: Annotated[str | None, Query(max_length=64)] = None,
+    planner: Annotated[str | None, Query(max_length=64)] = None,
+    verdict: Annotated[str | None, Query(max_length=32)] = None,
+    q: Annotated[str | None, Query(max_length=200, description="Part of the title.")] = None,
+    created_after: _Time = None,
+    created_before: _Time = None,
+    cursor: _Cursor = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> JobList:
+    """List your jobs, newest first."""
+    filters = Filters(
+        states=[s.value for s in state or ()],
+        engine=engine,
+        planner=planner,
+        verdict=verdict,
+        text=q,
+        created_after=created_after,
+        created_before=created_before,
+    )
+    page = list_jobs(context.database, identity.owner_id, filters, cursor=cursor, limit=limit)
+    return JobList(jobs=[JobOut.of(job) for job in page.jobs], next_cursor=page.next_cursor)
+
+
+@router.get("/jobs/{job_id}", response_model=JobOut, responses={304: {"description": "Not Modified"}, **responses(404)})
+def get_job(
+    job: OwnJob, response: Response, if_none_match: Annotated[str | None, Header(max_length=1000)] = None
+) -> JobOut | Response:
+    """Look at a job. `ETag` and `If-None-Match` make asking again cheap."""
+    tag = _tag(job.version)
+    if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match.replace(" ", "").split(",")):
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
+    return JobOut.of(job)
+
+
+def _tag(version: int) -> str:
+    return f'W/"{version}"'

@@ -1,0 +1,31 @@
+"""Can the service do what a request names? Engines, planners and policies by name, before anything is queued."""
+
+from __future__ import annotations
+
+from autoxrd.engines.registry import engine_names, get_engine
+from autoxrd.errors import UserInputError
+from autoxrd.gates.policy import shipped_policies
+from autoxrd.jobs.request import JobRequest
+from autoxrd.planners.registry import planner_names
+
+__all__ = ["check_choices"]
+
+
+def check_choices(request: JobRequest) -> None:
+    """Refuse what nobody here can do. A policy is one that the service ships: its name never becomes a path.
+
+    Raises:
+        UserInputError: ``engine_unknown``, ``planner_unknown``, ``policy_unknown``, ``engine_unavailable``.
+    """
+    for what, name, known in (
+        ("engine", request.engine, engine_names()),
+        ("planner", request.planner, planner_names()),
+        ("policy", request.policy, shipped_policies()),
+    ):
+        if name not in known:
+            raise UserInputError(
+                f"{what}_unknown", f"There is no {what} {name!r:.60} here; known are {', '.join(known)}."
+            )
+    usable, reason = get_engine(request.engine).available()
+    if not usable:
+        raise UserInputError("engine_unavailable", f"The engine {request.engine} cannot be used here: {reason}.")
