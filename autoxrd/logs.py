@@ -80,6 +80,7 @@ def configure_logs(settings: HasLogLevel) -> None:
             ],
         )
     )
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())

@@ -37,7 +37,7 @@ class Settings(BaseSettings):
     poll_seconds: Annotated[float, Field(gt=0.0)] = 0.5
     """How often an idle slot looks for work that nobody told it of."""
     step_host: str = "autoxrd.jobs.host"
-    """Module that is run as the process that does steps."""
+    """Module (or file, by its path) that is run as the process that does steps."""
     max_upload_bytes: Annotated[int, Field(gt=0)] = 64 * 2**20
     """Largest body of a request."""
     max_file_bytes: Annotated[int, Field(gt=0)] = 32 * 2**20

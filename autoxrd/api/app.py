@@ -49,7 +49,7 @@ def create_api(context: ApiContext, **settings: Any) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     problems.add_handlers(app)
-    app.add_middleware(Observing, metrics=context.metrics)
+    app.add_middleware(Observing, metrics=context.metrics, max_body_bytes=context.settings.max_upload_bytes)
     _document(app)
     return app
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from autoxrd.api.metrics import Metrics
-from autoxrd.api.problems import unexpected
+from autoxrd.api.problems import too_large, unexpected
 from autoxrd.logs import get_logger
 from autoxrd.store.service.database import new_id
 
@@ -24,6 +24,8 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
 }
 
 
@@ -33,18 +35,21 @@ class Observing:
     Args:
         app: what answers.
         metrics: where requests are counted.
+        max_body_bytes: a body that says it is longer is refused before it is read.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, max_body_bytes: int) -> None:
         self._app = app
         self._metrics = metrics
+        self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else new_id()
         scope.setdefault("state", {})["request_id"] = request_id
         structlog.contextvars.clear_contextvars()
@@ -55,16 +60,18 @@ class Observing:
             nonlocal status, started
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-ID"] = request_id
+                answer = MutableHeaders(scope=message)
+                answer["X-Request-ID"] = request_id
                 for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-                headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-                headers.setdefault("Cache-Control", "no-store")
+                    answer.setdefault(name, value)
             await send(message)
 
         try:
-            await self._app(scope, receive, tagged)
+            declared = headers.get("content-length", "0")
+            if declared.isdecimal() and int(declared) > self._max_body_bytes:
+                await too_large(Request(scope), self._max_body_bytes)(scope, receive, tagged)
+            else:
+                await self._app(scope, receive, tagged)
         except Exception:
             if started:
                 raise  # half an answer is out: the server closes the connection

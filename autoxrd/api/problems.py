@@ -26,7 +26,7 @@ from autoxrd.errors import (
 )
 from autoxrd.logs import get_logger
 
-__all__ = ["PROBLEM_TYPE", "Problem", "add_handlers", "problem_response", "responses", "unexpected"]
+__all__ = ["PROBLEM_TYPE", "Problem", "add_handlers", "problem_response", "responses", "too_large", "unexpected"]
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -149,6 +149,11 @@ async def _of_validation(request: Request, error: Exception) -> Response:
     first = found[0] if found else {"where": "body", "what": "it cannot be read"}
     detail = f"The request does not fit: {first['where'] or 'body'}: {first['what']}."
     return problem_response(request, 422, "request_invalid", detail, errors=found[:50])
+
+
+def too_large(request: Request, limit: int) -> Response:
+    """Return the answer to a body that is longer than what is read."""
+    return problem_response(request, 413, "body_too_large", f"At most {limit} bytes are read: send less at once.")
 
 
 def unexpected(request: Request) -> Response:

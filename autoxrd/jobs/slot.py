@@ -32,8 +32,9 @@ _log = get_logger("slot")
 
 def host_launcher(settings: Settings) -> Launcher:
     """Return how a host is started; the limits of engines are set when the host starts them."""
+    host = settings.step_host
     return Launcher(
-        command=(sys.executable, "-P", "-m", settings.step_host),
+        command=(sys.executable, "-P", *((host,) if host.endswith(".py") else ("-m", host))),
         settings=LaunchSettings(address_space_bytes=0, file_size_bytes=0),
         environment=settings.environment(),
     )

@@ -38,7 +38,8 @@ def build_app(
         settings: of the service.
         database: open and migrated.
         nudge: says that there may be work; returns at once.
-        start, stop: called when the server begins and ends.
+        start: called when the server begins.
+        stop: called when it ends.
     """
     context = ApiContext(settings, database, nudge, RateLimit(settings.requests_per_second))
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from autoxrd.domain.action import Action
@@ -90,6 +90,12 @@ class GraphReader:
             query = query.where(EdgeRow.parent_id == parent)
         with Session(self._engine) as session:
             return [attempt_of(row) for row in session.scalars(query)]
+
+    def n_attempts(self) -> int:
+        """Return how many attempts were recorded."""
+        query = select(func.count()).where(EdgeRow.job_id == self.job_id)
+        with Session(self._engine) as session:
+            return int(session.scalar(query) or 0)
 
     def events(self) -> list[Event]:
         """Return the log in order."""

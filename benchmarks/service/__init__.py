@@ -1,0 +1,1 @@
+"""Load on the service: a stub in place of the engine, everything else real."""
