@@ -41,7 +41,6 @@ def create_api(context: ApiContext, **settings: Any) -> FastAPI:
         docs_url=None,  # their pages load scripts from elsewhere, and this service works offline
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
-        max_body_size=context.settings.max_upload_bytes,
         separate_input_output_schemas=False,
         **settings,
     )

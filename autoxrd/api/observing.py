@@ -1,4 +1,4 @@
-"""What does one request leave behind? An id, one line in the log, and its share in the metrics."""
+"""What does a request leave behind, and how much may it send? Id, headers, log line, metrics, a limit of bytes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,59 @@ _HEADERS = {
 }
 
 
+class _TooLarge(Exception):
+    """The body has more bytes than are read."""
+
+
+class _Exchange:
+    """One request and its answer, on their way through.
+
+    Args:
+        scope: of the request.
+        receive: gives its body.
+        send: takes its answer.
+        limit: bytes of body that are read.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
+        self.headers = Headers(scope=scope)
+        given = self.headers.get("x-request-id", "")
+        self.id = given if _REQUEST_ID.fullmatch(given) else new_id()
+        self.status: int | None = None
+        self.over = False
+        self._receive, self._send, self._left = receive, send, limit
+        declared = self.headers.get("content-length", "0")
+        self.declared_too_much = declared.isdecimal() and int(declared) > limit
+
+    async def receive(self) -> Message:
+        """Pass a piece of the body on, as long as there are not too many."""
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        if self._left < 0:
+            self.over = True
+            raise _TooLarge
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Pass a piece of the answer on, its head with our headers."""
+        if message["type"] == "http.response.start":
+            if self.over:
+                raise _TooLarge  # whoever parsed the body took our exception for a fault in it: we know better
+            self.status = message["status"]
+            answer = MutableHeaders(scope=message)
+            answer["X-Request-ID"] = self.id
+            for name, value in _HEADERS.items():
+                answer.setdefault(name, value)
+        await self._send(message)
+
+
 class Observing:
-    """ASGI middleware: request id, security headers, access log, metrics.
+    """ASGI middleware around everything.
 
     Args:
         app: what answers.
         metrics: where requests are counted.
-        max_body_bytes: a body that says it is longer is refused before it is read.
+        max_body_bytes: longest body that is read.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, max_body_bytes: int) -> None:
@@ -48,43 +94,38 @@ class Observing:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else new_id()
-        scope.setdefault("state", {})["request_id"] = request_id
+        exchange = _Exchange(scope, receive, send, self._max_body_bytes)
+        scope.setdefault("state", {})["request_id"] = exchange.id
         structlog.contextvars.clear_contextvars()
-        structlog.contextvars.bind_contextvars(request_id=request_id)
-        began, status, started = time.perf_counter(), 500, False
-
-        async def tagged(message: Message) -> None:
-            nonlocal status, started
-            if message["type"] == "http.response.start":
-                status, started = message["status"], True
-                answer = MutableHeaders(scope=message)
-                answer["X-Request-ID"] = request_id
-                for name, value in _HEADERS.items():
-                    answer.setdefault(name, value)
-            await send(message)
-
+        structlog.contextvars.bind_contextvars(request_id=exchange.id)
+        began = time.perf_counter()
         try:
-            declared = headers.get("content-length", "0")
-            if declared.isdecimal() and int(declared) > self._max_body_bytes:
-                await too_large(Request(scope), self._max_body_bytes)(scope, receive, tagged)
-            else:
-                await self._app(scope, receive, tagged)
-        except Exception:
-            if started:
-                raise  # half an answer is out: the server closes the connection
-            await unexpected(Request(scope))(scope, receive, tagged)
+            await self._answered(scope, exchange)
         finally:
-            seconds = time.perf_counter() - began
-            route = getattr(scope.get("route"), "path", "unmatched")
-            self._metrics.observe(scope["method"], route, status, seconds)
-            _log.info(
-                "request",
-                method=scope["method"],
-                path=scope["path"][:200],
-                status=status,
-                seconds=round(seconds, 4),
-                owner=scope["state"].get("owner"),
-            )
+            self._note(scope, exchange.status or 500, time.perf_counter() - began)
+
+    async def _answered(self, scope: Scope, exchange: _Exchange) -> None:
+        try:
+            if exchange.declared_too_much:
+                raise _TooLarge
+            await self._app(scope, exchange.receive, exchange.send)
+        except Exception:
+            if exchange.status is not None:
+                raise  # half an answer is out: the server closes the connection
+            refused = exchange.over or exchange.declared_too_much
+            exchange.over = False
+            request = Request(scope)
+            answer = too_large(request, self._max_body_bytes) if refused else unexpected(request)
+            await answer(scope, exchange.receive, exchange.send)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "unmatched")
+        self._metrics.observe(scope["method"], route, status, seconds)
+        _log.info(
+            "request",
+            method=scope["method"],
+            path=scope["path"][:200],
+            status=status,
+            seconds=round(seconds, 4),
+            owner=scope["state"].get("owner"),
+        )

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
@@ -23,7 +24,7 @@ from autoxrd.errors import (
 )
 from autoxrd.jobs.sessions import SessionCache
 from autoxrd.jobs.work import Advance, Workshop
-from autoxrd.logs import configure_logs, get_logger
+from autoxrd.logs import configure_logs
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.leases import Lease
@@ -56,9 +57,8 @@ def answer_to(message: Mapping[str, Any], advance: Advancer) -> dict[str, Any]:
         answer = {"outcome": "lost", "reason": error.code, "detail": error.detail}
     except AutoxrdError as error:
         answer = {"outcome": "failed", "problem": {"code": error.code, "detail": error.detail}}
-    except Exception:
-        get_logger("host").exception("step_broke", job=lease.job_id)
-        answer = {"outcome": "lost", "reason": "internal_error"}
+    except Exception:  # a fault of ours: the slot logs it, and the job is not to blame
+        answer = {"outcome": "lost", "reason": "internal_error", "detail": traceback.format_exc(limit=-12)}
     return {"id": message.get("id"), "seconds": time.monotonic() - began, **answer}
 
 

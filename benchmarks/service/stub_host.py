@@ -145,6 +145,7 @@ class Stub:
                 r_bragg={},
             ),
             features={f"f{i}": Feature(value=v, esd=v, significance=v, n_used=1) for i, v in enumerate(numbers)},
+            violations=(),
             complexity=Complexity(n_free=5, n_points=1000),
             convergence=Convergence(converged=True, cycles=3, status="converged"),
             parameters=tuple(ParameterValue(name=f"p{i}", value=v, esd=v, unit="1") for i, v in enumerate(numbers)),

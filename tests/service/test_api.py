@@ -125,9 +125,8 @@ def test_every_error_is_a_problem(quiet: TestClient, settings: Settings) -> None
     assert is_problem(post("/api/v1/jobs", files=files[:1]), 422, "part_missing")
     assert is_problem(post("/api/v1/jobs", files=[*files, ("virus", CIF)]), 422, "part_unknown")
     for wrong in ({"engine": "x"}, {"planner": "x"}, {"policy": "../secret.toml"}):
-        assert (
-            post("/api/v1/jobs", files=files, data={"request": json.dumps(wrong)}).json()["code"].endswith("_unknown")
-        )
+        answer = post("/api/v1/jobs", files=files, data={"request": json.dumps(wrong)})
+        assert is_problem(answer, 422, f"{next(iter(wrong))}_unknown")
     big = [("pattern", ("p.xy", b"1" * (settings.max_upload_bytes + 1))), ("structures", CIF)]
     assert is_problem(post("/api/v1/jobs", files=big), 413, "body_too_large")
     assert is_problem(get("/api/v1/jobs", headers={"Authorization": ""}), 401, "key_missing")
@@ -182,9 +181,8 @@ def test_keys_have_scopes_and_ends(quiet: TestClient, database: Database) -> Non
     assert is_problem(quiet.get("/api/v1/jobs", headers=expired), 401, "key_invalid")
     made = quiet.post("/api/v1/api-keys", json={"name": "laptop", "scopes": ["jobs:read"]}).json()
     assert quiet.get("/api/v1/jobs", headers=bearer(made["token"])).status_code == 200
-    assert is_problem(
-        quiet.post("/api/v1/api-keys", json={"name": "x", "scopes": ["service:admin"]}), 403, "scope_missing"
-    )
+    more = {"name": "x", "scopes": ["service:admin"]}
+    assert is_problem(quiet.post("/api/v1/api-keys", json=more), 403, "scope_missing")
     assert quiet.delete(f"/api/v1/api-keys/{made['id']}").status_code == 204
     assert is_problem(quiet.get("/api/v1/jobs", headers=bearer(made["token"])), 401, "key_invalid")
     listed = quiet.get("/api/v1/api-keys").json()

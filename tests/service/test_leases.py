@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from autoxrd.domain.lifecycle import JobState
-from autoxrd.errors import Conflict, LeaseLost
+from autoxrd.errors import Conflict, LeaseLost, NotFound
 from autoxrd.jobs.local import QUEUES
 from autoxrd.jobs.reaper import Reaper
 from autoxrd.store.records import HistogramRecord, JobRecord
@@ -223,7 +223,7 @@ def owner_of(database: Database, job_id: str) -> str:
         owner = ensure_owner(database, name)
         try:
             find_job(database, job_id, owner)
-        except Exception:
+        except NotFound:
             continue
         return owner
     raise AssertionError(job_id)

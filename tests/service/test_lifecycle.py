@@ -18,7 +18,7 @@ def test_the_page_shows_the_table() -> None:
     assert (ROOT / "docs" / "job-life.md").read_text(encoding="utf-8").endswith(table())
 
 
-@pytest.mark.parametrize(("state", "trigger"), itertools.product(JobState, Trigger))
+@pytest.mark.parametrize(("state", "trigger"), list(itertools.product(JobState, Trigger)))
 def test_every_pair_leads_where_the_table_says_or_is_refused(state: JobState, trigger: Trigger) -> None:
     if allowed(state, trigger):
         assert target(state, trigger) is TRANSITIONS[trigger].target
