@@ -41,8 +41,12 @@ app.command("finish")(stepping.finish)
 app.command("verify")(inspecting.verify)
 app.command("replay")(refining.replay)
 app.command("serve")(service.serve)
+app.command("api")(service.api)
+app.command("worker")(service.worker)
+app.command("scheduler")(service.scheduler)
 app.command("doctor")(inspecting.doctor)
 app.add_typer(policy.app, name="policy")
+app.add_typer(service.keys, name="keys")
 app.add_typer(skills.app, name="skills")
 
 

@@ -33,6 +33,17 @@ POOL_SIZE = 16
 MIGRATION_LOCK = 7_215_001
 """Advisory lock under which PostgreSQL is migrated: several processes may start at once."""
 
+_PATIENCE = {
+    "application_name": "autoxrd",
+    "connect_timeout": 5,
+    "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000",
+    # a server that vanished without a word is noticed within seconds, not hours
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
 _last_id = threading.Lock(), [0]
 
 
@@ -84,7 +95,7 @@ class Database:
                 pool_size=POOL_SIZE,
                 max_overflow=0,
                 pool_pre_ping=True,  # a restarted server costs one failed call, not every pooled one
-                connect_args={"connect_timeout": 5, "application_name": "autoxrd"},
+                connect_args=_PATIENCE,
             )
         else:
             raise StorageError("database_url", f"{self.dialect} is no database of the service: SQLite or PostgreSQL.")
