@@ -65,7 +65,7 @@ class Fleet:
     def start_api(self, name: str = "api") -> None:
         """Start the API and wait until it answers."""
         self.start(name, "api", "--port", str(self.port))
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while True:
             try:
                 if httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=2.0).status_code == 200:

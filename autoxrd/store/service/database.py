@@ -102,21 +102,29 @@ class Database:
 
     def migrate(self) -> None:
         """Bring graph and service tables to the newest revision; safe from several processes at once."""
+        if self._is_current():
+            return
         with self._migration_lock():
             for history in (migrate.GRAPH, migrate.SERVICE):
                 migrate.upgrade(self.writer, history=history)
+
+    def _is_current(self) -> bool:
+        with _translated(), self.reader.connect() as connection:
+            return all(migrate.current_revision(connection, h) == h.head for h in (migrate.GRAPH, migrate.SERVICE))
 
     @contextlib.contextmanager
     def _migration_lock(self) -> Iterator[None]:
         if self.dialect != "postgresql":
             yield
             return
-        with self.writer.connect() as connection:
+        with self.writer.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("SET statement_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
             try:
                 yield
             finally:
                 connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})
+                connection.invalidate()  # its settings are not for the pool
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
