@@ -10,6 +10,7 @@ child, the child with the worker.
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections.abc import Sequence
@@ -204,5 +205,6 @@ def run_worker(settings: Settings, broker: Broker, queues: tuple[str, ...], conc
     signals.worker_process_init.connect(begin, weak=False)
     signals.worker_process_shutdown.connect(end, weak=False)
     words = ["worker", "--pool=prefork", f"--concurrency={concurrency}", f"--queues={','.join(queues)}"]
+    words.append(f"--hostname=worker-{os.getpid()}@%h")
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", f"--loglevel={settings.log_level}"]
     broker.app.worker_main([*words, *quiet])

@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
+from autoxrd.jobs.local import LocalDispatcher
+from autoxrd.server.app import build_app
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.keys import ensure_owner
 
+from .access import bearer, token
 from .fleet import Fleet
 from .servers import Postgres, Redis, postgres_programs
 
@@ -107,3 +111,20 @@ def small_job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     from tests.agent.small import write_inputs
 
     return write_inputs(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture
+def quiet(settings: Settings, database: Database) -> Iterator[TestClient]:
+    """A client of a service whose jobs stay queued."""
+    app = build_app(settings, database, nudge=lambda: None)
+    with TestClient(app, headers=bearer(token(database)), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def live(settings: Settings, database: Database) -> Iterator[TestClient]:
+    """A client of a service that works."""
+    local = LocalDispatcher(database, settings)
+    app = build_app(settings, database, nudge=local.nudge, start=local.start, stop=local.stop)
+    with TestClient(app, headers=bearer(token(database)), raise_server_exceptions=False) as client:
+        yield client

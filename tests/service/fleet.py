@@ -43,7 +43,7 @@ class Fleet:
             "AUTOXRD_BROKER_URL": self.redis.url,
             "AUTOXRD_STEP_HOST": self.step_host,
             "AUTOXRD_HEARTBEAT_SECONDS": "0.3",
-            "AUTOXRD_LEASE_SECONDS": "3",
+            "AUTOXRD_LEASE_SECONDS": "4",
             "AUTOXRD_REQUESTS_PER_SECOND": "100000",
             **self.extra,
         }

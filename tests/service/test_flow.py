@@ -54,7 +54,7 @@ def test_twenty_jobs_over_http(fleet: Fleet) -> None:
     followers = [Follower(client, job) for job in jobs[:4]]
     for follower in followers:
         follower.start()
-    done = settled(client, jobs, 180)
+    done = settled(client, jobs, 400)
     assert {job["state"] for job in done.values()} == {"completed"}
     assert {job["used"]["steps"] for job in done.values()} == {3}
     for follower in followers:
