@@ -80,7 +80,8 @@ def configure_logs(settings: HasLogLevel) -> None:
             ],
         )
     )
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for chatty in ("alembic", "celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())

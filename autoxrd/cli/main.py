@@ -47,6 +47,10 @@ app.command("doctor")(inspecting.doctor)
 app.add_typer(policy.app, name="policy")
 app.add_typer(pcr.app, name="pcr")
 app.command("mcp")(mcp_server.mcp)
+app.command("api")(service.api)
+app.command("worker")(service.worker)
+app.command("scheduler")(service.scheduler)
+app.add_typer(service.keys, name="keys")
 app.add_typer(skills.app, name="skills")
 
 

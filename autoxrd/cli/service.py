@@ -1,40 +1,98 @@
-"""``autoxrd serve``: the commands that run the service."""
+"""``autoxrd serve``, ``api``, ``worker``, ``scheduler`` and ``keys``: the commands that run the service."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-__all__ = ["serve"]
+if TYPE_CHECKING:
+    from autoxrd.settings import Settings
+
+__all__ = ["api", "keys", "scheduler", "serve", "worker"]
 
 _Data = Annotated[
     Path | None, typer.Option("--data-dir", "-d", help="Folder for jobs; AUTOXRD_DATA_DIR, else ./autoxrd-service.")
 ]
-_Host = Annotated[str | None, typer.Option("--host", help="Address of this machine to listen on.")]
+_Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
 _Port = Annotated[int | None, typer.Option("--port", "-p", help="Port to listen on.", min=1, max=65535)]
 _Slots = Annotated[int | None, typer.Option("--slots", help="Steps done at once.", min=1, max=256)]
+_Queues = Annotated[str, typer.Option("--queues", "-q", help="Queues to serve: engine, model, light.")]
+_Concurrency = Annotated[int, typer.Option("--concurrency", "-c", help="Steps done at once.", min=1, max=256)]
+
+_SERVER = ("fastapi", "uvicorn", "pydantic_settings", "structlog", "prometheus_client")
+_WORKER = (*_SERVER, "celery", "redis")
 
 
 def serve(data_dir: _Data = None, host: _Host = None, port: _Port = None, slots: _Slots = None) -> None:
     """Run the service on this machine: REST, SQLite and local workers, with a key that is printed at the start."""
-    _require_extra()
+    _require("server", _SERVER)
     from autoxrd.server.serve import serve as run
+
+    run(_settings(data_dir=data_dir, host=host, port=port, slots=slots), tell=typer.echo)
+
+
+def api(host: _Host = None, port: _Port = None) -> None:
+    """Run one API process of a service with PostgreSQL and Redis (AUTOXRD_DATABASE_URL, AUTOXRD_BROKER_URL)."""
+    _require("server,worker", _WORKER)
+    from autoxrd.server.production import api as run
+
+    run(_settings(host=host, port=port))
+
+
+def worker(queues: _Queues = "engine,model,light", concurrency: _Concurrency = 1) -> None:
+    """Run a worker of such a service."""
+    _require("server,worker", _WORKER)
+    from autoxrd.server.production import worker as run
+
+    run(_settings(), tuple(dict.fromkeys(q.strip() for q in queues.split(",") if q.strip())), concurrency)
+
+
+def scheduler() -> None:
+    """Run the scheduler of such a service: it takes jobs from dead workers and calls living ones to work."""
+    _require("server,worker", _WORKER)
+    from autoxrd.server.production import scheduler as run
+
+    run(_settings())
+
+
+keys = typer.Typer(help="Make the first API key of an owner; later ones are made over REST.", no_args_is_help=True)
+
+
+@keys.command("create")
+def create_key(
+    owner: Annotated[str, typer.Argument(help="Name of the owner; made where there is none.", show_default=False)],
+    name: Annotated[str, typer.Option("--name", help="What the key is for.")] = "first",
+    scope: Annotated[list[str], typer.Option("--scope", help="Repeat for more.")] = [  # noqa: B006  # typer copies it
+        "jobs:read",
+        "jobs:write",
+        "keys:manage",
+    ],
+    days: Annotated[float, typer.Option("--days", help="Days that it is valid.", min=0.01)] = 90.0,
+    data_dir: _Data = None,
+) -> None:
+    """Make an API key and print it, once."""
+    _require("server", _SERVER)
+    from autoxrd.server.first_key import create
+
+    typer.echo(create(_settings(data_dir=data_dir), owner=owner, name=name, scopes=scope, days=days))
+
+
+def _settings(**given: Any) -> Settings:
     from autoxrd.settings import Settings
 
-    given = {"data_dir": data_dir, "host": host, "port": port, "slots": slots}
-    run(Settings(**{name: value for name, value in given.items() if value is not None}), tell=typer.echo)  # type: ignore[arg-type]
+    return Settings(**{name: value for name, value in given.items() if value is not None})
 
 
-def _require_extra() -> None:
-    """Say how to install what the service needs, rather than which import failed."""
+def _require(extra: str, names: tuple[str, ...]) -> None:
+    """Say how to install what is needed, rather than which import failed."""
     from importlib.util import find_spec
 
     from autoxrd.errors import UserInputError
 
-    missing = [name for name in ("fastapi", "uvicorn", "pydantic_settings", "structlog") if find_spec(name) is None]
+    missing = [name for name in names if find_spec(name) is None]
     if missing:
         raise UserInputError(
-            "extra_missing", f"The service needs {', '.join(missing)}: pip install 'autoxrd-agent[server]'."
+            "extra_missing", f"This command needs {', '.join(missing)}: pip install 'autoxrd-agent[{extra}]'."
         )

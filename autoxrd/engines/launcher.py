@@ -8,6 +8,7 @@ environment variables, and is killed with its whole group when a command passes 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import queue
@@ -25,7 +26,7 @@ from pathlib import Path
 from autoxrd.errors import EngineCrashed, EngineOutputInvalid, EngineTimeout, EngineUnavailable
 from autoxrd.resources import resource_path
 
-__all__ = ["ChildProcess", "LaunchSettings", "Launcher", "run_once"]
+__all__ = ["ChildProcess", "LaunchSettings", "Launcher", "die_with_parent", "run_once"]
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "OPENBLAS_CORETYPE", "VIRTUAL_ENV")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -289,6 +290,15 @@ class _CappedLog:
         with self._lock:
             middle = f"\n[... {self._skipped} bytes left out ...]\n".encode() if self._skipped else b""
             return bytes(self._head + middle + self._tail).decode("utf-8", "replace")
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent ends: for one that was forked and not started from here.
+
+    Does nothing where the kernel has no such wish to fulfil (other than Linux).
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 def _end_process(process: subprocess.Popen[bytes], scratch: Path) -> None:

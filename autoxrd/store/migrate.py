@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 HEAD = "0001"
-"""The newest revision of a graph, kept here so that opening one need not import Alembic (a test holds it true)."""
+"""The newest revision of a graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,16 @@ class History:
     Args:
         folder: where its Alembic environment lies.
         version_table: table in which a database keeps its revision.
+        head: the newest revision, kept here so that opening a database need not import Alembic (a test holds it true).
     """
 
     folder: str
     version_table: str
+    head: str
 
 
-GRAPH = History("migrations", "alembic_version")
-SERVICE = History("migrations/service", "service_version")
+GRAPH = History("migrations", "alembic_version", HEAD)
+SERVICE = History("migrations/service", "service_version", "0001")
 
 
 def migrations_path(history: History = GRAPH) -> Path:

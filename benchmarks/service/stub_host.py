@@ -1,7 +1,8 @@
 """A host whose steps cost 50 ms and no mathematics: the real loop, lease, graph and artifacts around a sleep.
 
 What it records follows from the job's id-free request and the ordinal alone, so that two runs of a job can be compared
-byte for byte. The request's ``budgets.steps`` says how many attempts a job has; a title ``poison`` kills the host.
+byte for byte. The request's ``budgets.steps`` says how many attempts a job has; a title ``poison`` kills the host,
+``stuck`` hangs in an engine process.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from autoxrd.domain.action import Action, ActionKind, Evidence, Prediction, Stage
 from autoxrd.domain.decision import Decision
 from autoxrd.domain.state import Complexity, Convergence, Feature, FitState, ParameterValue, Quality
+from autoxrd.engines.launcher import Launcher
 from autoxrd.errors import NotFound, UserInputError
 from autoxrd.jobs.host import serve
 from autoxrd.jobs.work import Advance
@@ -77,6 +79,8 @@ class Stub:
         time.sleep(STEP_SECONDS)
         if view.title == "poison":
             os._exit(1)
+        if view.title == "stuck":
+            Launcher((sys.executable, "-c", "import time; time.sleep(600)")).start().request({}, 600.0)
         action = Action(
             kind=ActionKind.ZERO,
             stage=Stage.INSTRUMENT,
@@ -162,4 +166,5 @@ def main() -> None:
         serve(Stub(database).advance, sys.stdin, answers)
 
 
-main()
+if __name__ == "__main__":
+    main()

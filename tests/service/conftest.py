@@ -6,16 +6,21 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
+from autoxrd.jobs.local import LocalDispatcher
+from autoxrd.server.app import build_app
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.keys import ensure_owner
 
-from .servers import Postgres, postgres_programs
+from .access import bearer, token
+from .fleet import Fleet
+from .servers import Postgres, Redis, postgres_programs
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = str(ROOT / "benchmarks" / "service" / "stub_host.py")
@@ -70,10 +75,56 @@ def settings(url: str, tmp_path: Path) -> Settings:
     )
 
 
-Clock = Callable[[], float]
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[Redis]:
+    """A Redis server of this test."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("Redis is not installed (Debian: redis-server)")
+    server = Redis(tmp_path / "redis")
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, postgres: Postgres, redis_server: Redis) -> Iterator[Fleet]:
+    """A production set-up around the stub; the test starts its processes."""
+    url = postgres.new_database(f"fleet_{secrets.token_hex(6)}")
+    made = Fleet(tmp_path, postgres, redis_server, url, STUB)
+    try:
+        yield made
+    finally:
+        made.stop()
 
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in os.environ if n.startswith("AUTOXRD_") and n != "AUTOXRD_GSASII_PYTHON"]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def small_job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Pattern and CIF of a small real job."""
+    from tests.agent.small import write_inputs
+
+    return write_inputs(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture
+def quiet(settings: Settings, database: Database) -> Iterator[TestClient]:
+    """A client of a service whose jobs stay queued."""
+    app = build_app(settings, database, nudge=lambda: None)
+    with TestClient(app, headers=bearer(token(database)), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def live(settings: Settings, database: Database) -> Iterator[TestClient]:
+    """A client of a service that works."""
+    local = LocalDispatcher(database, settings)
+    app = build_app(settings, database, nudge=local.nudge, start=local.start, stop=local.stop)
+    with TestClient(app, headers=bearer(token(database)), raise_server_exceptions=False) as client:
+        yield client

@@ -6,31 +6,21 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
 
-from autoxrd.jobs.local import LocalDispatcher
 from autoxrd.server.app import build_app
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
-from autoxrd.store.service.keys import Scope, ensure_owner, issue_key
+from autoxrd.store.service.keys import Scope
+
+from .access import bearer, token
 
 PATTERN = ("pattern.xy", b"10 100\n10.1 120\n")
 CIF = ("a.cif", b"data_a\n")
-
-
-def token(database: Database, owner: str = "ada", *scopes: Scope, days: float = 1.0) -> str:
-    owner_id = ensure_owner(database, owner)
-    chosen = list(scopes) or [Scope.READ, Scope.WRITE, Scope.KEYS, Scope.METRICS]
-    return issue_key(database, owner_id, "test", chosen, lifetime=timedelta(days=days)).token
-
-
-def bearer(key: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key}"}
 
 
 def submit(
@@ -48,23 +38,6 @@ def finished(client: TestClient, job_id: str, seconds: float = 60.0) -> dict[str
         if job["finished_at"] or time.monotonic() > deadline:
             return job
         time.sleep(0.05)
-
-
-@pytest.fixture
-def quiet(settings: Settings, database: Database) -> Iterator[TestClient]:
-    """A client of a service whose jobs stay queued."""
-    app = build_app(settings, database, nudge=lambda: None)
-    with TestClient(app, headers=bearer(token(database)), raise_server_exceptions=False) as client:
-        yield client
-
-
-@pytest.fixture
-def live(settings: Settings, database: Database) -> Iterator[TestClient]:
-    """A client of a service that works."""
-    local = LocalDispatcher(database, settings)
-    app = build_app(settings, database, nudge=local.nudge, start=local.start, stop=local.stop)
-    with TestClient(app, headers=bearer(token(database)), raise_server_exceptions=False) as client:
-        yield client
 
 
 def is_problem(answer: Response, status: int, code: str) -> bool:

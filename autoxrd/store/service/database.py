@@ -33,6 +33,17 @@ POOL_SIZE = 16
 MIGRATION_LOCK = 7_215_001
 """Advisory lock under which PostgreSQL is migrated: several processes may start at once."""
 
+_PATIENCE = {
+    "application_name": "autoxrd",
+    "connect_timeout": 5,
+    "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000",
+    # a server that vanished without a word is noticed within seconds, not hours
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
 _last_id = threading.Lock(), [0]
 
 
@@ -84,28 +95,36 @@ class Database:
                 pool_size=POOL_SIZE,
                 max_overflow=0,
                 pool_pre_ping=True,  # a restarted server costs one failed call, not every pooled one
-                connect_args={"connect_timeout": 5, "application_name": "autoxrd"},
+                connect_args=_PATIENCE,
             )
         else:
             raise StorageError("database_url", f"{self.dialect} is no database of the service: SQLite or PostgreSQL.")
 
     def migrate(self) -> None:
         """Bring graph and service tables to the newest revision; safe from several processes at once."""
+        if self._is_current():
+            return
         with self._migration_lock():
             for history in (migrate.GRAPH, migrate.SERVICE):
                 migrate.upgrade(self.writer, history=history)
+
+    def _is_current(self) -> bool:
+        with _translated(), self.reader.connect() as connection:
+            return all(migrate.current_revision(connection, h) == h.head for h in (migrate.GRAPH, migrate.SERVICE))
 
     @contextlib.contextmanager
     def _migration_lock(self) -> Iterator[None]:
         if self.dialect != "postgresql":
             yield
             return
-        with self.writer.connect() as connection:
+        with self.writer.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("SET statement_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
             try:
                 yield
             finally:
                 connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})
+                connection.invalidate()  # its settings are not for the pool
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:

@@ -1,0 +1,174 @@
+"""How much does the service carry? ``python -m benchmarks.service.load local|production``: prints one JSON object.
+
+A stub step sleeps 50 ms; claim, lease, graph record with artifacts, feed and release are real. ``local`` measures
+steps a second of the local dispatcher on SQLite. ``production`` starts PostgreSQL, Redis, an API, a scheduler and
+workers, and measures steps a second, submission from 20 clients at once, the job page, and in which order 1000 queued
+jobs of ten owners are done. Wall-clock figures are of the machine as it is: its load average is printed with them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from autoxrd.jobs.local import LocalDispatcher
+from autoxrd.settings import Settings
+from autoxrd.store.service.database import Database
+from tests.service.factory import queued
+from tests.service.fleet import Fleet, submit
+from tests.service.servers import Postgres, Redis
+
+STUB = str(Path(__file__).resolve().parent / "stub_host.py")
+OWNERS = tuple(f"owner{i}" for i in range(10))
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Return a percentile by the nearest rank."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def steps_done(database: Database) -> int:
+    """Return how many attempts are recorded."""
+    with database.reading() as session:
+        from sqlalchemy import func, select
+
+        from autoxrd.store.service.models import ServiceJobRow
+
+        return int(session.scalar(select(func.sum(ServiceJobRow.steps_used))) or 0)
+
+
+def rate(database: Database, seconds: float) -> dict[str, float]:
+    """Count attempts over some time, from the first one on."""
+    while (first := steps_done(database)) < 10:
+        time.sleep(0.05)
+    began, used = time.monotonic(), os.times()
+    time.sleep(seconds)
+    took = time.monotonic() - began
+    now = os.times()
+    own = now.user + now.system - used.user - used.system
+    return {"steps_per_second": (steps_done(database) - first) / took, "own_cpu_share": own / took}
+
+
+def local(slots: int, seconds: float = 15.0) -> dict[str, object]:
+    """Measure the local dispatcher."""
+    folder = Path(tempfile.mkdtemp(prefix="autoxrd-load-"))
+    settings = Settings(data_dir=folder, step_host=STUB, slots=slots)
+    try:
+        with Database(settings.database(), settings.artifacts_dir(), durable=False) as database:
+            database.migrate()
+            for i in range(4 * slots):
+                queued(database, title=f"job {i}", steps=2000)
+            dispatcher = LocalDispatcher(database, settings)
+            dispatcher.start()
+            found = rate(database, seconds)
+            dispatcher.stop()
+        return {"slots": slots, **found}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def timed(what: Callable[[], object]) -> float:
+    """Return how long a call took, s."""
+    began = time.perf_counter()
+    what()
+    return time.perf_counter() - began
+
+
+def submissions(fleet: Fleet, key: str, clients: int = 20, each: int = 25) -> list[float]:
+    """Submit from so many clients at once; return the times, s."""
+    request = json.dumps({"title": "load", "budgets": {"steps": 1}})
+
+    def one(_: int) -> list[float]:
+        client = fleet.client(key)
+        submit(client, request)  # connects
+        return [timed(lambda: submit(client, request)) for _ in range(each)]
+
+    with ThreadPoolExecutor(clients) as pool:
+        return [t for times in pool.map(one, range(clients)) for t in times]
+
+
+def fairness(database: Database, jobs: dict[str, str]) -> dict[str, object]:
+    """Wait until all jobs are done; say how far the owners were apart on the way."""
+    from sqlalchemy import select
+
+    from autoxrd.store.service.models import ServiceJobRow
+
+    began = time.monotonic()
+    while True:
+        with database.reading() as session:
+            query = select(ServiceJobRow.id, ServiceJobRow.finished_at).where(ServiceJobRow.id.in_(list(jobs)))
+            rows = session.execute(query).all()
+        if all(finished for _, finished in rows):
+            break
+        time.sleep(0.5)
+    counts: Counter[str] = Counter(dict.fromkeys(OWNERS, 0))
+    widest = 0
+    for _, job in sorted((finished, job) for job, finished in rows):
+        counts[jobs[job]] += 1
+        if max(counts.values()) < len(jobs) // len(OWNERS):
+            widest = max(widest, max(counts.values()) - min(counts.values()))
+    return {"jobs": len(jobs), "seconds": time.monotonic() - began, "widest_gap_between_owners": widest}
+
+
+def production(workers: int, concurrency: int, n_fair: int = 1000) -> dict[str, object]:
+    """Measure the production set-up."""
+    folder = Path(tempfile.mkdtemp(prefix="autoxrd-load-"))
+    folder.chmod(0o755)
+    postgres, redis = Postgres(folder / "cluster"), Redis(folder / "redis")
+    postgres.make()
+    postgres.start()
+    redis.start()
+    url = postgres.new_database("load")
+    extra = {"AUTOXRD_HEARTBEAT_SECONDS": "1", "AUTOXRD_LEASE_SECONDS": "15", "AUTOXRD_LOG_LEVEL": "WARNING"}
+    fleet = Fleet(folder, postgres, redis, url, STUB, extra)
+    try:
+        key = fleet.run("keys", "create", "owner0")
+        fleet.start_all(workers=workers, concurrency=concurrency)
+        with Database(url, folder / "data" / "artifacts") as database:
+            long = [queued(database, owner="owner0", title=f"job {i}", steps=2000) for i in range(4 * workers)]
+            found: dict[str, object] = dict(rate(database, 15.0))
+            client = fleet.client(key)
+            for job in long:
+                client.post(f"/jobs/{job}/cancel")
+            times = submissions(fleet, key)
+            pages = [timed(lambda: client.get(f"/jobs/{long[0]}")) for _ in range(200)]
+            found["submission_seconds_p50_p99"] = [statistics.median(times), percentile(times, 0.99)]
+            found["job_page_seconds_p50_p95"] = [statistics.median(pages), percentile(pages, 0.95)]
+            jobs = {}
+            for owner in OWNERS:  # one after the other: who came first must not be served first
+                for i in range(n_fair // len(OWNERS)):
+                    jobs[queued(database, owner=owner, title=f"{owner} {i}", steps=1)] = owner
+            found["fairness"] = fairness(database, jobs)
+        return {"workers": workers, "concurrency": concurrency, **found}
+    finally:
+        fleet.stop()
+        redis.stop()
+        postgres.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Run one of the two and print its figures."""
+    what = sys.argv[1] if len(sys.argv) > 1 else "local"
+    before = os.getloadavg()[0]
+    if what == "local":
+        found = local(int(sys.argv[2]) if len(sys.argv) > 2 else 12)
+    else:
+        found = production(2, int(sys.argv[2]) if len(sys.argv) > 2 else 4)
+    print(json.dumps({**found, "load_average_before": before, "threads": threading.active_count()}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
