@@ -148,6 +148,7 @@ class LiteLlmClient:
         }
         if self._base_url is not None:
             arguments |= {"base_url": self._base_url, "api_key": os.environ.get(KEY_VARIABLE) or _NO_KEY}
+            arguments["extra_headers"] = {"Connection": "close"}  # LiteLLM keeps its clients for ever, sockets and all
         schema, name = dict(request.schema), request.schema_name
         if request.mode == "schema":
             form = {"name": name, "strict": True, "schema": schema}
@@ -219,8 +220,11 @@ class LiteLlmClient:
             return ModelFailure(
                 "request_refused", f"The provider refused the request ({text}): check model and key.", again=False
             )
-        if isinstance(error, litellm.APIConnectionError):
+        causes = _causes(error)
+        if causes & {"ConnectError", "ConnectTimeout"}:
             return ModelFailure("connection_failed", f"The provider cannot be reached ({text}).", again=True)
+        if causes & {"RemoteProtocolError", "ReadError"}:
+            return ModelFailure("answer_cut", f"The connection broke off ({text}).", again=True)
         return ModelFailure("server_error", f"The provider failed ({text}).", again=True, retry_after_seconds=after)
 
 
@@ -264,6 +268,16 @@ def _text_of(content: object) -> str:
         return content
     parts = content if isinstance(content, list) else []
     return "\n".join(str(part.get("text", "")) for part in parts if isinstance(part, Mapping))
+
+
+def _causes(error: BaseException) -> set[str]:
+    """Return the names of the exceptions behind one: LiteLLM calls a refused connection a server error."""
+    names: set[str] = set()
+    link: BaseException | None = error
+    while link is not None and len(names) < 20:
+        names.add(type(link).__name__)
+        link = link.__cause__ or link.__context__
+    return names
 
 
 def _retry_after(error: Exception) -> float | None:
