@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Asked", "checked_endpoint", "endpoint_of", "settings_of"]
+__all__ = ["Asked", "BaseUrl", "checked_endpoint", "endpoint_of", "settings_of"]
 
-Model = Annotated[
+_Model = Annotated[
     str | None, typer.Option("--model", help="Language model, as LiteLLM names it: provider/model.", show_default=False)
 ]
 BaseUrl = Annotated[
@@ -21,20 +21,20 @@ BaseUrl = Annotated[
         show_default=False,
     ),
 ]
-LlmBudget = Annotated[
+_LlmBudget = Annotated[
     str | None,
     typer.Option("--llm-budget", help="Limits: calls=200,tokens=2000000,usd=5,seconds=3600.", show_default=False),
 ]
-LlmAnswer = Annotated[
+_LlmAnswer = Annotated[
     str | None,
     typer.Option("--llm-answer", help="Form of answer: auto, schema, tool or json.", show_default="auto"),
 ]
-OnOutage = Annotated[
+_OnOutage = Annotated[
     str | None,
     typer.Option("--on-outage", help="Model out of reach: rules go on, or wait (resume later).", show_default="rules"),
 ]
-Vision = Annotated[bool, typer.Option("--vision", help="The model takes images and may ask for a plot.")]
-Note = Annotated[
+_Vision = Annotated[bool, typer.Option("--vision", help="The model takes images and may ask for a plot.")]
+_Note = Annotated[
     str | None,
     typer.Option("--note", help="What you know of the sample; the model reads it as data.", show_default=False),
 ]
@@ -42,15 +42,15 @@ Note = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was typed; None or False where nothing was."""
+    """What was typed of a language model; None or False where nothing was."""
 
-    model: str | None
-    base_url: str | None
-    budget: str | None
-    answer: str | None
-    on_outage: str | None
-    vision: bool
-    note: str | None
+    model: _Model = None
+    base_url: BaseUrl = None
+    llm_budget: _LlmBudget = None
+    llm_answer: _LlmAnswer = None
+    on_outage: _OnOutage = None
+    vision: _Vision = False
+    note: _Note = None
 
 
 def settings_of(asked: Asked, planner: str) -> dict[str, Any]:
@@ -65,10 +65,10 @@ def settings_of(asked: Asked, planner: str) -> dict[str, Any]:
 
     typed = {
         "model": asked.model,
-        "answer": asked.answer,
+        "answer": asked.llm_answer,
         "on_outage": asked.on_outage,
         "note": asked.note,
-        "budget": parse_budget(asked.budget).model_dump() if asked.budget else None,
+        "budget": parse_budget(asked.llm_budget).model_dump() if asked.llm_budget else None,
         "vision": asked.vision or None,
     }
     settings = {name: value for name, value in typed.items() if value is not None}

@@ -7,13 +7,14 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from autoxrd.cli import modelling
+from autoxrd.cli.grouping import takes
 
 if TYPE_CHECKING:
     from autoxrd.agent.inputs import Request
@@ -67,30 +68,33 @@ _Prepare = Annotated[
 _Directory = Annotated[Path, typer.Argument(help="Directory of a job.", show_default=False)]
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured, and how: the options that say what is refined."""
+
+    pattern: _Pattern = None
+    structure: _Structures = field(default_factory=list)
+    instrument: _Instrument = None
+    anode: _Anode = None
+    wavelength: _Wavelength = None
+    radiation: _Radiation = None
+    geometry: _Geometry = None
+    monochromator: _Mono = None
+    fit_range: _Range = None
+    exclude: _Exclude = field(default_factory=list)
+    background_terms: _Terms = None
+    form_factors: _Factors = "neutral"
+
+
+@takes(measured=Measured, asked=modelling.Asked)
 def refine(
-    pattern: _Pattern = None,
-    structure: _Structures = [],  # noqa: B006  # typer copies it
-    instrument: _Instrument = None,
-    anode: _Anode = None,
-    wavelength: _Wavelength = None,
-    radiation: _Radiation = None,
-    geometry: _Geometry = None,
-    monochromator: _Mono = None,
-    fit_range: _Range = None,
-    exclude: _Exclude = [],  # noqa: B006  # typer copies it
-    background_terms: _Terms = None,
-    form_factors: _Factors = "neutral",
+    *,
+    measured: Measured,
+    asked: modelling.Asked,
     out: _Out = None,
     engine: _Engine = "rietx",
     planner: _Planner = "rules",
     repeated: _From = None,
-    model: modelling.Model = None,
-    base_url: modelling.BaseUrl = None,
-    llm_budget: modelling.LlmBudget = None,
-    llm_answer: modelling.LlmAnswer = None,
-    on_outage: modelling.OnOutage = None,
-    vision: modelling.Vision = False,
-    note: modelling.Note = None,
     policy: _Policy = "default",
     max_steps: _Steps = 60,
     time_limit: _Seconds = 3600.0,
@@ -99,39 +103,36 @@ def refine(
 ) -> None:
     """Refine a pattern with one or more candidate structures, and write a report."""
     if planner == "replay" or repeated is not None:
-        _repeat(repeated if planner == "replay" else None, pattern, out, as_json)
+        _repeat(repeated if planner == "replay" else None, measured.pattern, out, as_json)
         return
-    asked = modelling.Asked(model, base_url, llm_budget, llm_answer, on_outage, vision, note)
-    request = _request(
-        pattern,
-        structure,
-        instrument=instrument,
-        anode=anode,
-        wavelength=wavelength,
-        radiation=radiation,
-        geometry=geometry,
-        monochromator_two_theta_deg=monochromator,
-        two_theta_limits=_pair(fit_range, "--range") if fit_range else None,
-        excluded_regions=tuple(_pair(text, "--exclude") for text in exclude),
-        background_terms=background_terms,
-        form_factors=form_factors,
-        engine=engine,
-        planner=planner,
-        planner_settings=modelling.settings_of(asked, planner),
-        policy=policy,
-    )
+    settings = modelling.settings_of(asked, planner)
+    request = _request(measured, engine=engine, planner=planner, planner_settings=settings, policy=policy)
     endpoint, request = modelling.endpoint_of(asked, planner), _within(request, max_steps, time_limit)
     target = out or _free_directory(request.pattern.stem)
     _run(request, target, as_json, prepare_only=prepare, endpoint=endpoint)
 
 
-def _request(pattern: Path | None, structures: list[Path], **choices: Any) -> Request:
+def _request(measured: Measured, **choices: Any) -> Request:
     from autoxrd.agent.inputs import Request
     from autoxrd.errors import UserInputError
 
-    if pattern is None:
+    if measured.pattern is None:
         raise UserInputError("pattern_missing", "No pattern was given; name the file with the measured data.")
-    return Request(pattern=pattern, structures=tuple(structures), **choices)
+    return Request(
+        pattern=measured.pattern,
+        structures=tuple(measured.structure),
+        instrument=measured.instrument,
+        anode=measured.anode,
+        wavelength=measured.wavelength,
+        radiation=measured.radiation,
+        geometry=measured.geometry,
+        monochromator_two_theta_deg=measured.monochromator,
+        two_theta_limits=_pair(measured.fit_range, "--range") if measured.fit_range else None,
+        excluded_regions=tuple(_pair(text, "--exclude") for text in measured.exclude),
+        background_terms=measured.background_terms,
+        form_factors=measured.form_factors,
+        **choices,
+    )
 
 
 def _repeat(source: Path | None, pattern: Path | None, out: Path | None, as_json: bool) -> None:

@@ -106,21 +106,29 @@ def _action(answer: AnswerAction, view: GraphView, policy: Policy) -> Action | F
         bounds=bounds,
         settings=settings,
         rationale=_rationale(answer),
-        evidence=tuple(
-            Evidence(
-                feature=clean_text(claim.feature, 120) or "?",
-                value=claim.value,
-                comparison=claim.comparison,
-                threshold=claim.threshold,
-                source=parent_id,
-            )
-            for claim in answer.evidence
-        ),
-        predictions=tuple(
-            Prediction(metric=clean_text(p.metric, 120) or "?", direction=p.direction, minimum_effect=p.minimum_effect)
-            for p in answer.predictions
-        ),
+        evidence=_evidence(answer, parent_id),
+        predictions=_predictions(answer),
         parent=parent_id,
+    )
+
+
+def _evidence(answer: AnswerAction, source: str) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(
+            feature=clean_text(claim.feature, 120) or "?",
+            value=claim.value,
+            comparison=claim.comparison,
+            threshold=claim.threshold,
+            source=source,
+        )
+        for claim in answer.evidence
+    )
+
+
+def _predictions(answer: AnswerAction) -> tuple[Prediction, ...]:
+    return tuple(
+        Prediction(metric=clean_text(p.metric, 120) or "?", direction=p.direction, minimum_effect=p.minimum_effect)
+        for p in answer.predictions
     )
 
 
