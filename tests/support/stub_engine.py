@@ -151,7 +151,9 @@ def _result(truth: Model, released: tuple[str, ...]) -> EngineResult:
         parameters=parameters,
         covariance_names=free,
         covariance=np.diag(np.square(esds)) if free else np.zeros((0, 0)),
-        convergence=Convergence(converged=True, cycles=3, max_shift_over_esd=0.01 if free else None, status="converged"),
+        convergence=Convergence(
+            converged=True, cycles=3, max_shift_over_esd=0.01 if free else None, status="converged"
+        ),
         gains=gains,
         gain_counts={name: 2 if name == "background" else 1 for name in gains},
         selectors={name: (name,) for name in released},

@@ -163,7 +163,7 @@ def read_answer(reply: ModelReply, tool: str, model: type[ModelT]) -> ModelT | F
     if isinstance(text, Faults):
         return text
     try:
-        content = json.loads(text)
+        content = _sound(json.loads(text))
     except (ValueError, RecursionError) as error:
         return Faults("answer_not_json", (f"The answer is no JSON: {clean_text(str(error), 120)}.",))
     try:
@@ -176,6 +176,17 @@ def read_answer(reply: ModelReply, tool: str, model: type[ModelT]) -> ModelT | F
             field = "actions" if parsed.move == "propose" else parsed.move
             return Faults("answer_schema", (f"The move is {parsed.move!r}, so {field!r} must not be null.",))
     return parsed
+
+
+def _sound(content: Any) -> Any:
+    """Return JSON content whose texts can be stored: an escape may stand for half a character."""
+    if isinstance(content, str):
+        return safe_unicode(content)
+    if isinstance(content, list):
+        return [_sound(item) for item in content]
+    if isinstance(content, dict):
+        return {safe_unicode(name): _sound(value) for name, value in content.items()}
+    return content
 
 
 def _schema_texts(error: Exception) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autoxrd.gates.audit import final_audit
 from autoxrd.gates.policy import load_policy
 from autoxrd.gates.policy_model import Policy
-from autoxrd.planners.llm.planner import LlmPlanner, ModelDesk, lost_too_often, sourced
+from autoxrd.planners.llm.planner import LlmPlanner, ModelDesk, sourced
 from autoxrd.planners.llm.ports import Exchange
 from autoxrd.planners.llm.reviewing import reviewed
 from autoxrd.planners.llm.standing import given_up, place_of, queued_action
@@ -39,7 +39,7 @@ class HybridPlanner:
         self._model.desk.at(place_of(view))
         past = self._model.desk.past()
         by_rules = self._rules.propose(view, context)
-        if not (given_up(past, self._model.settings) or lost_too_often(view, past, self._model.settings)):
+        if not given_up(view, past, self._model.settings):
             queued = queued_action(view, past, policy)
             if queued is not None:
                 return Proposal(queued.action, *sourced((queued.exchange,), rank=queued.rank))

@@ -78,7 +78,7 @@ class LlmPlanner:
         policy = context.policy or load_policy("default")
         self._model.desk.at(place_of(view))
         past = self._model.desk.past()
-        gone = given_up(past, self._model.settings) or lost_too_often(view, past, self._model.settings)
+        gone = given_up(view, past, self._model.settings)
         if gone:
             return self._by_rules(view, context, gone)
         claim = last_claim(view, past)
@@ -143,20 +143,11 @@ class LlmPlanner:
         state = _after_joint(state, view)
         notes = [("planner_reason", clean_text(finish.reason, 400))]
         notes += [("planner_caveat", clean_text(text, 300)) for text in finish.caveats[:5]]
-        if state != claimed and claimed not in {a.parent for a in view.path(state)}:
+        if claimed not in (state, _before_joint(state, view)):
             shown = label_of(state, view)
             notes.append(("claim_overruled", f"The model named {finish.state}; {shown} is worth more by the policy."))
         ended = Finish(state, "The language model ended the job.", tuple(notes))
         return reviewed(ended, view, context, policy, self._model.dialogue(), claim=finish.claim)
-
-
-def lost_too_often(view: GraphView, past: Sequence[Exchange], settings: LlmSettings) -> str:
-    """Return ``model_unusable`` when the last steps were all lost, empty else."""
-    if view.forfeits < settings.forfeits_allowed:
-        return ""
-    # Steps lost in a row are those since the last attempt: their questions stand at the same number of attempts.
-    lost = {e.place.forfeits for e in past if e.place.attempts == len(view.attempts) and e.answered}
-    return "model_unusable" if len(lost - {view.forfeits}) >= settings.forfeits_allowed else ""
 
 
 def closing_joint(state: str, view: GraphView) -> Action | None:
@@ -173,6 +164,12 @@ def _after_joint(state: str, view: GraphView) -> str:
     """Return the accepted joint cycle's state that follows a state, else the state."""
     joints = [a.candidate for a in view.children(state) if a.accepted and a.action.kind is ActionKind.JOINT]
     return next((candidate for candidate in joints if candidate), state)
+
+
+def _before_joint(state: str, view: GraphView) -> str:
+    """Return the state that a closing joint cycle started from, else the state."""
+    path = view.path(state)
+    return path[-1].parent if path and path[-1].action.kind is ActionKind.JOINT else state
 
 
 def sourced(

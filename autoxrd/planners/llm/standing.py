@@ -44,7 +44,7 @@ def focus_of(view: GraphView) -> str:
     return last.candidate if last.accepted and last.candidate else last.parent
 
 
-def given_up(past: Sequence[Exchange], settings: LlmSettings) -> str:
+def given_up(view: GraphView, past: Sequence[Exchange], settings: LlmSettings) -> str:
     """Return why the model is asked no more in this job, empty while it is.
 
     A budget that is spent stays spent; after `OUTAGES_ALLOWED` questions without an answer the provider counts as out,
@@ -57,7 +57,21 @@ def given_up(past: Sequence[Exchange], settings: LlmSettings) -> str:
     last = asked[-OUTAGES_ALLOWED:]
     if len(last) == OUTAGES_ALLOWED and not any(exchange.answered for exchange in last):
         return "model_unavailable"
-    return ""
+    return "model_unusable" if _lost_in_a_row(view, asked) >= settings.forfeits_allowed else ""
+
+
+def _lost_in_a_row(view: GraphView, asked: Sequence[Exchange]) -> int:
+    """Return the longest run of steps that the model lost without one that it used in between.
+
+    Forfeit number f was made at the last place that has f forfeits before it; any other place with as many was a
+    step that the model used.
+    """
+    longest = run = 0
+    for forfeit in range(view.forfeits):
+        used = len({e.place for e in asked if e.place.forfeits == forfeit}) - 1
+        run = 1 if used > 0 else run + 1
+        longest = max(longest, run)
+    return longest
 
 
 def queued_action(view: GraphView, past: Sequence[Exchange], policy: Policy) -> Queued | None:
