@@ -24,7 +24,7 @@ MODULE_LINES = 400
 FUNCTION_LINES = 40
 HELP_SECONDS = 0.5
 HEAVY = ("alembic", "gemmi", "jinja2", "litellm", "matplotlib", "plotly", "rietx", "scipy", "sqlalchemy", "spglib")
-EXTRAS = {"server", "worker", "llm", "beamline", "bench", "dev"}
+EXTRAS = {"server", "worker", "llm", "mcp", "beamline", "bench", "dev"}
 
 
 @cache
@@ -73,7 +73,7 @@ def test_import_loads_nothing_heavy() -> None:
 def test_help_loads_nothing_heavy_and_names_the_commands() -> None:
     answer = run_python(RUN_HELP + LIST_HEAVY, "--help")
     assert json.loads(answer.stderr) == []
-    for command in ("demo", "refine", "graph", "verify", "replay", "resume", "doctor", "policy"):
+    for command in ("demo", "refine", "graph", "verify", "replay", "resume", "transcript", "doctor", "policy"):
         assert command in answer.stdout
 
 
@@ -198,7 +198,15 @@ def test_every_locked_distribution_has_hashes(name: str) -> None:
     assert [key for key, block in blocks.items() if "--hash=sha256:" not in block] == []
     lines = (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if line.startswith("-")] == [], "options such as an index do not belong in a lock"
-    assert "litellm" not in blocks, "large, slow to import, and needed by no module"
+    assert ("litellm" in blocks) == (name == "dev.txt"), "large and slow to import: an extra, never a base requirement"
+
+
+def test_litellm_is_kept_off_the_releases_that_were_compromised() -> None:
+    (declared,) = project()["optional-dependencies"]["llm"]
+    assert {"!=1.82.7", "!=1.82.8"} <= set(declared.replace("litellm", "").split(","))
+    assert re.search(r"^litellm==1\.110\.", (ROOT / "requirements" / "dev.txt").read_text(), flags=re.MULTILINE)
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert ci.index("requirements/dev.txt") < ci.index("'*.pth'"), "such a file runs at every start of the interpreter"
 
 
 def test_the_locks_cover_what_the_project_declares() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autoxrd.agent.codec import encode_result, encode_structures
-from autoxrd.agent.events import Listener, Prepared, StepDone, StepStarted, nobody
+from autoxrd.agent.events import Listener, Prepared, StepDone, StepLost, StepStarted, nobody
 from autoxrd.agent.fitting import command_for, measure_state, reachable_rwp
 from autoxrd.agent.job import Job
 from autoxrd.agent.viewing import check_action, graph_view, job_context, known_parameters
@@ -18,7 +18,7 @@ from autoxrd.engines.protocol import EngineCommand, EngineResult, EngineSession,
 from autoxrd.errors import EngineError
 from autoxrd.gates.acceptance import judge, reject
 from autoxrd.gates.preflight import preflight
-from autoxrd.planners.protocol import AttemptView, Finish, GraphView, Planner
+from autoxrd.planners.protocol import AttemptView, Finish, Forfeit, GraphView, Planner, Proposal
 from autoxrd.store.rows import recorded_form
 from autoxrd.store.writing import GraphWriter
 
@@ -34,12 +34,16 @@ class Stopped:
         code: ``planner_finished``, ``budget_steps`` or ``budget_wall``.
         text: one sentence.
         notes: (code, text) of the planner.
+        warnings: (code, text) that the planner adds to the audit's.
+        objections: (code, text) for which an accepted result becomes an abstention.
     """
 
     state: str
     code: str
     text: str
     notes: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[tuple[str, str], ...] = ()
+    objections: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +123,30 @@ class Controller:
             return over
         proposal = self._planner.propose(view, self._context)
         if isinstance(proposal, Finish):
-            return Stopped(proposal.state, "planner_finished", proposal.reason, proposal.notes)
-        self._attempt(proposal.action, view)
+            end = proposal
+            return Stopped(end.state, "planner_finished", end.reason, end.notes, end.warnings, end.objections)
+        if isinstance(proposal, Forfeit):
+            self._forfeit(proposal, view)
+        else:
+            self._attempt(proposal, view)
         return None
+
+    def _forfeit(self, lost: Forfeit, view: GraphView) -> None:
+        """Record a step that brought no action; it counts against the budget of steps."""
+        self._graph.add_event("forfeit", {"code": lost.code, "text": lost.text})
+        self._view = replace(view, forfeits=view.forfeits + 1)
+        self._tell(StepLost(len(view.attempts) + view.forfeits + 1, lost.code, lost.text))
 
     def _over_budget(self, view: GraphView) -> Stopped | None:
         budget = self._job.budget
-        if len(view.attempts) >= budget.steps:
+        if len(view.attempts) + view.forfeits >= budget.steps:
             return Stopped(view.current, "budget_steps", f"The budget of {budget.steps} steps is spent.")
         if self._elapsed() > budget.wall_seconds:
             return Stopped(view.current, "budget_wall", f"The budget of {budget.wall_seconds:.0f} s is spent.")
         return None
 
-    def _attempt(self, action: Action, view: GraphView) -> None:
-        began = time.monotonic()
+    def _attempt(self, proposal: Proposal, view: GraphView) -> None:
+        began, action = time.monotonic(), proposal.action
         parent = view.states[action.parent]
         ordinal = len(view.attempts) + 1
         checks = check_action(action, view, self._job.policy)
@@ -147,8 +161,9 @@ class Controller:
             action,
             outcome.decision,
             outcome.candidate,
-            planner={"name": self._planner.name, "version": self._planner.version},
+            planner={"name": self._planner.name, "version": self._planner.version, **proposal.source},
             error=outcome.error,
+            files=proposal.files,
             telemetry={"seconds": seconds, "engine_seconds": outcome.engine_seconds},
         )
         self._extend_view(
@@ -210,7 +225,7 @@ class Controller:
         states = dict(view.states)
         if attempt.candidate is not None and outcome.candidate is not None:
             states[attempt.candidate] = outcome.candidate
-        self._view = GraphView(view.root, states, [*view.attempts, attempt])
+        self._view = GraphView(view.root, states, [*view.attempts, attempt], view.forfeits)
 
 
 def rejudge(action: Action, parent: FitState, candidate: FitState, policy: dict[str, object]) -> Decision:

@@ -9,7 +9,7 @@ from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision
 from autoxrd.domain.state import FitState
 
-__all__ = ["JobEvent", "Listener", "Prepared", "StepDone", "StepStarted"]
+__all__ = ["JobEvent", "Listener", "Prepared", "StepDone", "StepLost", "StepStarted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,22 @@ class StepDone:
     engine_seconds: float
 
 
-JobEvent = Prepared | StepStarted | StepDone
+@dataclass(frozen=True, slots=True)
+class StepLost:
+    """A step brought no action.
+
+    Args:
+        ordinal: which step of the budget.
+        code: why.
+        text: one sentence.
+    """
+
+    ordinal: int
+    code: str
+    text: str
+
+
+JobEvent = Prepared | StepStarted | StepDone | StepLost
 Listener = Callable[[JobEvent], None]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from autoxrd.io import (
     read_structures,
     resolve_instrument,
 )
-from autoxrd.planners.registry import get_planner
+from autoxrd.planners.llm.settings import settings_from
+from autoxrd.planners.registry import PlannerInfo, planner_info
 
 __all__ = ["Request", "load_job"]
 
@@ -40,6 +41,7 @@ class Request:
         excluded_regions: regions to leave out, degrees.
         background_terms: number of background coefficients; None lets the engine's default stand.
         form_factors: ``neutral`` or ``as_given`` (ions where the CIF has them).
+        planner_settings: how a planner that asks a language model asks it (`LlmSettings`).
     """
 
     pattern: Path
@@ -56,6 +58,7 @@ class Request:
     form_factors: str = "neutral"
     engine: str = "rietx"
     planner: str = "rules"
+    planner_settings: Mapping[str, Any] = field(default_factory=dict)
     policy: str = "default"
     budget: Budget = field(default_factory=Budget)
 
@@ -74,7 +77,8 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
     usable, version = engine.available()
     if not usable:
         raise EngineUnavailable("engine_unavailable", f"The engine {request.engine} cannot be used: {version}.")
-    planner = get_planner(request.planner)
+    planner = planner_info(request.planner)
+    settings = _planner_settings(planner, request.planner_settings)
     pattern = read_pattern(request.pattern)
     structures = _structures(request.structures)
     instrument = resolve_instrument(
@@ -99,8 +103,18 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         engine_settings=_engine_settings(request, pattern) | _seeds(instrument),
         budget=request.budget,
         notices=_notices(pattern, instrument.notices, structures),
+        planner_settings=settings,
     )
     return job, _sources(request)
+
+
+def _planner_settings(planner: PlannerInfo, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in full, defaults included: the record must say what was done, not what was typed."""
+    if not planner.needs_model:
+        return {}
+    if not given.get("model"):
+        raise UserInputError("model_missing", f"The planner {planner.name!r} asks a language model: name it, --model.")
+    return settings_from(dict(given)).model_dump(mode="json")
 
 
 def _structures(paths: Sequence[Path]) -> tuple[CrystalStructure, ...]:

@@ -56,6 +56,7 @@ class Job:
         engine_settings: settings of ``prepare`` (ranges, background terms, form factors).
         budget: limits.
         notices: what the readers said.
+        planner_settings: how a planner that asks a language model asks it; no key, no address.
     """
 
     pattern: Pattern
@@ -69,6 +70,13 @@ class Job:
     engine_settings: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     notices: tuple[Notice, ...] = ()
+    planner_settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> tuple[tuple[str, str], ...]:
+        """What files and the user say in words: untrusted, for a planner that can read."""
+        said = {"pattern_title": self.pattern.title, "user_note": str(self.planner_settings.get("note", ""))}
+        return tuple((name, text) for name, text in said.items() if text)
 
     def to_record(self, artifacts: ArtifactStore, sources: tuple[SourceFile, ...] = ()) -> JobRecord:
         """Store the arrays and source files, and return the record that names them."""
@@ -91,7 +99,7 @@ class Job:
                 "notices": [[n.code, n.text] for n in self.notices],
             },
             engine={"name": self.engine, "version": self.engine_version},
-            planner={"name": self.planner, "version": self.planner_version},
+            planner={"name": self.planner, "version": self.planner_version, **_settings(self.planner_settings)},
             policy=self.policy.model_dump(mode="json"),
             files=files,
         )
@@ -116,4 +124,10 @@ class Job:
             engine_settings=record.settings["engine"],
             budget=Budget(**record.settings["budget"]),
             notices=tuple(Notice(code, text) for code, text in record.settings["notices"]),
+            planner_settings=record.planner.get("settings", {}),
         )
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings' place in the record; none where there are none, so that older records keep their hash."""
+    return {"settings": dict(given)} if given else {}

@@ -52,12 +52,16 @@ def conclude(graph: GraphWriter, job: Job, stopped: Stopped) -> Conclusion:
     path = graph.accepted_path(stopped.state)
     audit: FinalAudit = final_audit(state, policy=job.policy, last_kind=path[-1][0].action.kind if path else None)
     reasons = tuple(Notice(f.code, f.text) for f in audit.reasons)
+    objections = tuple(Notice(code, text) for code, text in stopped.objections)
     warnings = [Notice(f.code, f.text) for f in audit.warnings]
     warnings += [Notice(code, text) for code, text in stopped.notes if code.endswith("_ambiguous")]
+    warnings += [Notice(code, text) for code, text in stopped.warnings]
     if stopped.code != "planner_finished":
         warnings.append(Notice(stopped.code, stopped.text))
     verdict = Verdict(audit.verdict)
-    if verdict is Verdict.ACCEPTED and warnings:
+    if objections:  # one way only: a planner can take a verdict back, never give a better one
+        verdict, reasons = Verdict.ABSTAINED, (*reasons, *objections)
+    elif verdict is Verdict.ACCEPTED and warnings:
         verdict = Verdict.ACCEPTED_WITH_WARNINGS
     content = {
         "verdict": verdict.value,

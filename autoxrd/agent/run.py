@@ -11,19 +11,20 @@ from pathlib import Path
 
 from autoxrd.agent.controller import Controller, Stopped
 from autoxrd.agent.events import Listener, nobody
+from autoxrd.agent.exchanges import read_exchanges
 from autoxrd.agent.job import Job, SourceFile
+from autoxrd.agent.planning import Connection, planner_for, recorded_endpoint
 from autoxrd.agent.result import conclude, export_files, report_input
 from autoxrd.engines.protocol import EngineSession
 from autoxrd.engines.registry import get_engine
-from autoxrd.errors import EngineUnavailable, StorageError
+from autoxrd.errors import EngineUnavailable, PlannerError, StorageError, UserInputError
 from autoxrd.planners.dictated import Author
-from autoxrd.planners.registry import get_planner
 from autoxrd.report.build import write_report
 from autoxrd.report.model import ReportInput
 from autoxrd.store.artifacts import ArtifactStore
 from autoxrd.store.graph import ARTIFACTS_NAME, Graph
 
-__all__ = ["Finished", "finish_job", "prepare_job", "require_same_engine", "resume_job", "start_job"]
+__all__ = ["Finished", "finish_job", "prepare_job", "repeat_job", "require_same_engine", "resume_job", "start_job"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ def start_job(
     session: EngineSession | None = None,
     listener: Listener = nobody,
     command: str = "",
+    connection: Connection | None = None,
 ) -> Finished:
     """Run a new job in a directory and write its report.
 
@@ -59,13 +61,14 @@ def start_job(
         session: an engine already started; the caller closes it.
         listener: is told of each step.
         command: command line for the report.
+        connection: where a planner that asks a language model gets its answers.
 
     Raises:
         StorageError: ``job_exists``, ``job_locked``, ``job_not_writable``.
         UserInputError, EngineError: the engine cannot use the input, or failed before there was a root.
     """
     began = time.monotonic()
-    with _started(job, directory, sources, session, listener) as (controller, graph, live):
+    with _started(job, directory, sources, session, listener, connection) as (controller, graph, live):
         return _drive(controller, job, graph, live, directory, began, command)
 
 
@@ -84,15 +87,21 @@ def prepare_job(
 
 @contextmanager
 def _started(
-    job: Job, directory: Path, sources: tuple[SourceFile, ...], session: EngineSession | None, listener: Listener
+    job: Job,
+    directory: Path,
+    sources: tuple[SourceFile, ...],
+    session: EngineSession | None,
+    listener: Listener,
+    connection: Connection | None = None,
 ) -> Iterator[tuple[Controller, Graph, EngineSession]]:
     """Make the graph and its root; where that fails, a directory made for it is removed again."""
+    connection = connection or Connection()
     made = not directory.exists()
     try:
         record = job.to_record(ArtifactStore(directory / ARTIFACTS_NAME), sources)
         with Graph.create(directory, record) as graph, _session(job, session) as live:
-            graph.add_event("started")
-            controller = Controller(job, graph, live, get_planner(job.planner), listener)
+            graph.add_event("started", _told(connection))
+            controller = Controller(job, graph, live, planner_for(job, graph, connection), listener)
             with _interruption_recorded(graph):
                 controller.prepare()
             made = False
@@ -104,23 +113,78 @@ def _started(
         raise
 
 
-def resume_job(directory: Path, *, listener: Listener = nobody, command: str = "") -> Finished:
+def resume_job(
+    directory: Path, *, listener: Listener = nobody, command: str = "", base_url: str | None = None
+) -> Finished:
     """Go on with an interrupted job from its last recorded step, or write a finished job's report anew.
+
+    Args:
+        directory: of the job.
+        listener: is told of each step.
+        command: command line for the report.
+        base_url: another endpoint of the language model than the one in the job's log.
 
     Raises:
         NotFound: ``job_not_found``.
         StorageError: the graph is locked or damaged.
         EngineUnavailable: the engine's version is not the one the job was started with.
+        UserInputError: ``replay_not_resumable``.
     """
     began = time.monotonic()
     with Graph.open(directory) as graph:
         job = Job.from_record(graph.job, graph.artifacts)
         require_same_engine(job)
-        if graph.finished() is None:
-            graph.add_event("resumed")
+        finished = graph.finished() is not None
+        connection = Connection(base_url or recorded_endpoint(graph))
+        if finished:  # nothing is asked any more: the record has it all
+            connection = Connection(recorded=read_exchanges(graph))
+        elif any(event.data.get("replay") for event in graph.events()):
+            raise UserInputError(
+                "replay_not_resumable", "This job repeats another from its record: start the repetition again."
+            )
+        if not finished:
+            graph.add_event("resumed", _told(connection))
         with _session(job, None) as live:
-            controller = Controller(job, graph, live, get_planner(job.planner), listener)
+            controller = Controller(job, graph, live, planner_for(job, graph, connection), listener)
             return _drive(controller, job, graph, live, directory, began, command)
+
+
+def repeat_job(source: Path, directory: Path, *, listener: Listener = nobody, command: str = "") -> Finished:
+    """Run a job again from its record: same input, same rules, the language model's answers as recorded.
+
+    Equal decisions give an equal graph; nothing is sent anywhere.
+
+    Args:
+        source: directory of the job that is repeated.
+        directory: where the new one goes.
+        listener: is told of each step.
+        command: command line for the report.
+
+    Raises:
+        NotFound: ``job_not_found``.
+        PlannerError: ``replay_prompt_differs``, ``replay_exhausted``: this program would ask other questions.
+        EngineUnavailable: the engine's version is not the one the job was made with.
+    """
+    with Graph.open(source, read_only=True) as graph:
+        job = Job.from_record(graph.job, graph.artifacts)
+        files = graph.job.files
+        sources = tuple(
+            SourceFile(role.removeprefix("source."), graph.artifacts.get(artifact))
+            for role, artifact in files.items()
+            if role.startswith("source.")
+        )
+        recorded = read_exchanges(graph)
+    require_same_engine(job)
+    return start_job(
+        job, directory, sources=sources, listener=listener, command=command, connection=Connection(recorded=recorded)
+    )
+
+
+def _told(connection: Connection) -> dict[str, object]:
+    """Return what the log says of where answers come from; never a key."""
+    if connection.recorded is not None:
+        return {"replay": True}
+    return {"endpoint": connection.base_url} if connection.base_url else {}
 
 
 def require_same_engine(job: Job) -> None:
@@ -158,6 +222,10 @@ def _interruption_recorded(graph: Graph) -> Iterator[None]:
     except KeyboardInterrupt:
         if graph.finished() is None:
             graph.add_event("interrupted", {"reason": "signal"})
+        raise
+    except PlannerError as error:
+        if graph.finished() is None:
+            graph.add_event("interrupted", {"reason": error.code})
         raise
 
 

@@ -18,10 +18,10 @@ from autoxrd.agent.viewing import check_action, graph_view, job_context
 from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision
 from autoxrd.engines.registry import get_engine
-from autoxrd.errors import NotFound, PolicyError, StorageError, UserInputError
+from autoxrd.errors import NotFound, PlannerError, PolicyError, StorageError, UserInputError
 from autoxrd.gates.acceptance import reject
 from autoxrd.planners.dictated import Author, Dictated
-from autoxrd.planners.protocol import Finish
+from autoxrd.planners.protocol import Finish, Forfeit
 from autoxrd.planners.registry import get_planner
 from autoxrd.store.graph import Graph
 from autoxrd.store.reading import GraphReader
@@ -93,6 +93,8 @@ def propose(directory: Path, planner: str = "rules") -> Proposed:
     if isinstance(answer, Finish):
         notes = tuple(Coded(code=code, text=text) for code, text in answer.notes)
         return Proposed(planner=planner, state=answer.state, finish=answer.reason, notes=notes)
+    if isinstance(answer, Forfeit):
+        raise PlannerError(answer.code, answer.text)
     return Proposed(planner=planner, state=answer.action.parent, action=answer.action)
 
 

@@ -6,11 +6,11 @@ from autoxrd.agent.fitting import NOT_EXECUTED
 from autoxrd.agent.job import Job
 from autoxrd.domain.action import Action
 from autoxrd.domain.decision import GateCheck
-from autoxrd.domain.state import FitState
 from autoxrd.gates.policy import Policy
-from autoxrd.gates.preflight import preflight
+from autoxrd.gates.preflight import known_parameters, preflight
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
 from autoxrd.store.reading import GraphReader
+from autoxrd.store.records import EventKind
 
 __all__ = ["check_action", "graph_view", "job_context", "known_parameters"]
 
@@ -18,7 +18,11 @@ __all__ = ["check_action", "graph_view", "job_context", "known_parameters"]
 def job_context(job: Job) -> JobContext:
     """Return what a planner may know of a job beside its graph."""
     return JobContext(
-        instrument=job.instrument, structures=job.structures, parameter_price=job.policy.utility.parameter
+        instrument=job.instrument,
+        structures=job.structures,
+        parameter_price=job.policy.utility.parameter,
+        policy=job.policy,
+        texts=job.texts,
     )
 
 
@@ -27,7 +31,8 @@ def graph_view(graph: GraphReader) -> GraphView:
     root = graph.root()
     assert root is not None
     attempts = [AttemptView(a.ordinal, a.parent, a.action, a.decision, a.candidate) for a in graph.attempts()]
-    return GraphView(root, {node.id: node.state for node in graph.states()}, attempts)
+    lost = sum(event.kind is EventKind.FORFEIT for event in graph.events())
+    return GraphView(root, {node.id: node.state for node in graph.states()}, attempts, lost)
 
 
 def check_action(action: Action, view: GraphView, policy: Policy) -> tuple[GateCheck, ...]:
@@ -45,10 +50,3 @@ def check_action(action: Action, view: GraphView, policy: Policy) -> tuple[GateC
         text = f"no engine command carries out {action.kind.value}"
         return (*checks, GateCheck(rule="preflight.kind", passed=False, codes=("kind_not_executed",), text=text))
     return checks
-
-
-def known_parameters(state: FitState) -> list[str]:
-    """Return the parameters that an action may name: those of the state, and the texture that each phase may get."""
-    names = [p.name for p in state.parameters]
-    textures = [f"phase.{phase.name}.preferred_orientation" for phase in state.phases]
-    return names + [name for name in textures if name not in names]

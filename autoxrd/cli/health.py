@@ -12,7 +12,6 @@ from autoxrd.errors import AutoxrdError
 
 __all__ = ["Health", "examine"]
 
-_RESERVED_PLANNERS = {"llm": "a language model; comes with a later version"}
 _RESERVED_ENGINES = {
     "fullprof": "FullProf; comes with a later version",
 }
@@ -66,10 +65,14 @@ def _engines() -> list[Health]:
 
 
 def _planners() -> list[Health]:
-    from autoxrd.planners.registry import get_planner, planner_names
+    from autoxrd.planners.llm.client import litellm_available
+    from autoxrd.planners.registry import planner_info, planner_names
 
-    found = [Health("planner", name, True, f"version {get_planner(name).version}") for name in planner_names()]
-    return found + [Health("planner", name, False, text) for name, text in _RESERVED_PLANNERS.items()]
+    found = []
+    for info in map(planner_info, planner_names()):
+        usable, text = litellm_available() if info.needs_model else (True, "")
+        found.append(Health("planner", info.name, usable, f"version {info.version}" + (f"; {text}" if text else "")))
+    return found
 
 
 def _module(kind: str, name: str, purpose: str) -> Health:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from autoxrd.agent.events import JobEvent, Prepared, StepDone, StepStarted
+from autoxrd.agent.events import JobEvent, Prepared, StepDone, StepLost, StepStarted
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -64,6 +64,8 @@ class Progress:
             self._set(f"step {event.ordinal}: {event.action.kind.value} {_parameters(event.action)}")
         elif isinstance(event, StepDone):
             self._step(event)
+        elif isinstance(event, StepLost):
+            self._console.print(f"[dim]{event.ordinal:4d}[/] [red]lost[/] {escape(event.code)}: {escape(event.text)}")
 
     def _heading(self, job: Job) -> None:
         names = ", ".join(s.name for s in job.structures)

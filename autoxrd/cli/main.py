@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from autoxrd import __version__
-from autoxrd.cli import asking, comparing, inputs, inspecting, mcp_server, pcr, policy, refining, service, skills, stepping
+from autoxrd.cli import asking, comparing, inputs, inspecting, mcp_server, pcr, policy, refining, service, skills, stepping, transcript
 from autoxrd.errors import AutoxrdError, EngineError, NotFound, PolicyError, StorageError, UserInputError
 
 __all__ = ["app", "main"]
@@ -41,6 +41,7 @@ app.command("step")(stepping.step)
 app.command("finish")(stepping.finish)
 app.command("verify")(inspecting.verify)
 app.command("replay")(refining.replay)
+app.command("transcript")(transcript.transcript)
 app.command("serve")(service.serve)
 app.command("compare-engines")(comparing.compare_engines)
 app.command("doctor")(inspecting.doctor)

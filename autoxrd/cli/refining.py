@@ -7,11 +7,14 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from autoxrd.cli import modelling
+from autoxrd.cli.grouping import takes
 
 if TYPE_CHECKING:
     from autoxrd.agent.inputs import Request
@@ -19,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["command_line", "conclude", "demo", "free_directory", "limits_pair", "refine", "replay", "resume"]
 
-_Pattern = Annotated[Path, typer.Argument(help="Measured pattern: xy, xye, csv, dat, GSAS, xrdml.", show_default=False)]
+_Pattern = Annotated[
+    Path | None, typer.Argument(help="Measured pattern: xy, xye, csv, dat, GSAS, xrdml.", show_default=False)
+]
 _Structures = Annotated[
     list[Path], typer.Option("--structure", "-s", help="CIF of a candidate phase; repeat for more.", show_default=False)
 ]
@@ -44,7 +49,15 @@ _Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Directory for graph and report.", show_default="autoxrd-NAME")
 ]
 _Engine = Annotated[str, typer.Option("--engine", help="Engine that computes.")]
-_Planner = Annotated[str, typer.Option("--planner", help="Who proposes the steps.")]
+_Planner = Annotated[
+    str,
+    typer.Option(
+        "--planner",
+        help="Who proposes the steps: rules; llm (a language model); hybrid (rules, and a model where they are stuck); "
+        "replay (a job again from its record, --from).",
+    ),
+]
+_From = Annotated[Path | None, typer.Option("--from", help="With --planner replay: directory of the job to run again.")]
 _Policy = Annotated[str, typer.Option("--policy", help="Rules of the gate: default, strict or a TOML file.")]
 _Steps = Annotated[int, typer.Option("--max-steps", help="Budget of attempts.", min=1)]
 _Seconds = Annotated[float, typer.Option("--time-limit", help="Budget of wall time, s.", min=1.0)]
@@ -55,22 +68,33 @@ _Prepare = Annotated[
 _Directory = Annotated[Path, typer.Argument(help="Directory of a job.", show_default=False)]
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured, and how: the options that say what is refined."""
+
+    pattern: _Pattern = None
+    structure: _Structures = field(default_factory=list)
+    instrument: _Instrument = None
+    anode: _Anode = None
+    wavelength: _Wavelength = None
+    radiation: _Radiation = None
+    geometry: _Geometry = None
+    monochromator: _Mono = None
+    fit_range: _Range = None
+    exclude: _Exclude = field(default_factory=list)
+    background_terms: _Terms = None
+    form_factors: _Factors = "neutral"
+
+
+@takes(measured=Measured, asked=modelling.Asked)
 def refine(
-    pattern: _Pattern,
-    structure: _Structures,
-    instrument: _Instrument = None,
-    anode: _Anode = None,
-    wavelength: _Wavelength = None,
-    radiation: _Radiation = None,
-    geometry: _Geometry = None,
-    monochromator: _Mono = None,
-    fit_range: _Range = None,
-    exclude: _Exclude = [],  # noqa: B006  # typer copies it
-    background_terms: _Terms = None,
-    form_factors: _Factors = "neutral",
+    *,
+    measured: Measured,
+    asked: modelling.Asked,
     out: _Out = None,
     engine: _Engine = "rietx",
     planner: _Planner = "rules",
+    repeated: _From = None,
     policy: _Policy = "default",
     max_steps: _Steps = 60,
     time_limit: _Seconds = 3600.0,
@@ -78,31 +102,53 @@ def refine(
     as_json: _Json = False,
 ) -> None:
     """Refine a pattern with one or more candidate structures, and write a report."""
-    request = _request(
-        pattern,
-        structure,
-        instrument=instrument,
-        anode=anode,
-        wavelength=wavelength,
-        radiation=radiation,
-        geometry=geometry,
-        monochromator_two_theta_deg=monochromator,
-        two_theta_limits=limits_pair(fit_range, "--range") if fit_range else None,
-        excluded_regions=tuple(limits_pair(text, "--exclude") for text in exclude),
-        background_terms=background_terms,
-        form_factors=form_factors,
-        engine=engine,
-        planner=planner,
-        policy=policy,
-    )
-    request = _within(request, max_steps, time_limit)
-    _run(request, out or free_directory(pattern.stem), as_json, prepare_only=prepare)
+    if planner == "replay" or repeated is not None:
+        _repeat(repeated if planner == "replay" else None, measured.pattern, out, as_json)
+        return
+    settings = modelling.settings_of(asked, planner)
+    request = _request(measured, engine=engine, planner=planner, planner_settings=settings, policy=policy)
+    endpoint, request = modelling.endpoint_of(asked, planner), _within(request, max_steps, time_limit)
+    target = out or free_directory(request.pattern.stem)
+    _run(request, target, as_json, prepare_only=prepare, endpoint=endpoint)
 
 
-def _request(pattern: Path, structures: list[Path], **choices: Any) -> Request:
+def _request(measured: Measured, **choices: Any) -> Request:
     from autoxrd.agent.inputs import Request
+    from autoxrd.errors import UserInputError
 
-    return Request(pattern=pattern, structures=tuple(structures), **choices)
+    if measured.pattern is None:
+        raise UserInputError("pattern_missing", "No pattern was given; name the file with the measured data.")
+    return Request(
+        pattern=measured.pattern,
+        structures=tuple(measured.structure),
+        instrument=measured.instrument,
+        anode=measured.anode,
+        wavelength=measured.wavelength,
+        radiation=measured.radiation,
+        geometry=measured.geometry,
+        monochromator_two_theta_deg=measured.monochromator,
+        two_theta_limits=limits_pair(measured.fit_range, "--range") if measured.fit_range else None,
+        excluded_regions=tuple(limits_pair(text, "--exclude") for text in measured.exclude),
+        background_terms=measured.background_terms,
+        form_factors=measured.form_factors,
+        **choices,
+    )
+
+
+def _repeat(source: Path | None, pattern: Path | None, out: Path | None, as_json: bool) -> None:
+    """Run a job again from its record; input and rules come from there too."""
+    from autoxrd.agent.run import repeat_job
+    from autoxrd.cli.live import Progress
+    from autoxrd.errors import UserInputError
+
+    if source is None:
+        raise UserInputError("replay_source_missing", "A replay needs both: --planner replay and --from JOB.")
+    if pattern is not None:
+        raise UserInputError("replay_has_input", "A replay takes pattern and structures from the record; name none.")
+    target = out or free_directory(f"{source.resolve().name}-replay")
+    with Progress(quiet=as_json) as progress, _interruptible(target):
+        finished = repeat_job(source, target, listener=progress.tell, command=command_line())
+    conclude(finished, target, as_json)
 
 
 def _within(request: Request, steps: int, seconds: float) -> Request:
@@ -128,13 +174,14 @@ def demo(out: _Out = None, as_json: _Json = False) -> None:
     _run(request, out or free_directory("demo"), as_json)
 
 
-def resume(directory: _Directory, as_json: _Json = False) -> None:
+def resume(directory: _Directory, base_url: modelling.BaseUrl = None, as_json: _Json = False) -> None:
     """Go on with an interrupted job from its last recorded step."""
     from autoxrd.agent.run import resume_job
     from autoxrd.cli.live import Progress
 
+    endpoint = modelling.checked_endpoint(base_url)
     with Progress(quiet=as_json) as progress, _interruptible(directory):
-        finished = resume_job(directory, listener=progress.tell, command=command_line())
+        finished = resume_job(directory, listener=progress.tell, command=command_line(), base_url=endpoint)
     conclude(finished, directory, as_json)
 
 
@@ -155,9 +202,12 @@ def replay(directory: _Directory, as_json: _Json = False) -> None:
         raise typer.Exit(3)
 
 
-def _run(request: Request, out: Path, as_json: bool, *, prepare_only: bool = False) -> None:
+def _run(
+    request: Request, out: Path, as_json: bool, *, prepare_only: bool = False, endpoint: str | None = None
+) -> None:
     """Read everything, then run; the engine loads its libraries meanwhile."""
     from autoxrd.agent.inputs import load_job
+    from autoxrd.agent.planning import Connection
     from autoxrd.agent.run import prepare_job, start_job
     from autoxrd.cli.live import Progress
     from autoxrd.engines.registry import get_engine
@@ -177,7 +227,13 @@ def _run(request: Request, out: Path, as_json: bool, *, prepare_only: bool = Fal
                 typer.echo(_prepared(out, as_json))
                 return
             finished = start_job(
-                job, out, sources=sources, session=session, listener=progress.tell, command=command_line()
+                job,
+                out,
+                sources=sources,
+                session=session,
+                listener=progress.tell,
+                command=command_line(),
+                connection=Connection(endpoint),
             )
     finally:
         session.close()

@@ -18,7 +18,7 @@ from autoxrd.gates.selectors import canonical, is_selector, resolve, resolve_all
 from autoxrd.gates.sites import Sites
 from autoxrd.gates.tables import family_allowed
 
-__all__ = ["PREFLIGHT_RULES", "identity", "preflight"]
+__all__ = ["PREFLIGHT_RULES", "identity", "known_parameters", "preflight"]
 
 PREFLIGHT_RULES = (
     "preflight.parent",
@@ -90,6 +90,13 @@ def preflight(
         _check("coupled", _coupled(action, parent, policy, known_parameters, added, constraints, span)),
         _check("repeat", _repeat(action, rejected)),
     )
+
+
+def known_parameters(state: FitState) -> list[str]:
+    """Return the parameters that an action may name: those of the state, and the texture that each phase may get."""
+    names = [p.name for p in state.parameters]
+    textures = [f"phase.{phase.name}.preferred_orientation" for phase in state.phases]
+    return names + [name for name in textures if name not in names]
 
 
 def identity(action: Action) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ from autoxrd.engines.registry import engine_names, get_engine
 from autoxrd.errors import UserInputError
 from autoxrd.gates.policy import shipped_policies
 from autoxrd.jobs.request import JobRequest
-from autoxrd.planners.registry import planner_names
+from autoxrd.planners.registry import planner_info, planner_names
 
 __all__ = ["check_choices"]
 
@@ -19,7 +19,7 @@ def check_choices(request: JobRequest) -> None:
     """
     for what, name, known in (
         ("engine", request.engine, engine_names()),
-        ("planner", request.planner, planner_names()),
+        ("planner", request.planner, tuple(n for n in planner_names() if not planner_info(n).needs_model)),
         ("policy", request.policy, shipped_policies()),
     ):
         if name not in known:

@@ -17,13 +17,13 @@ from autoxrd.agent.controller import Controller, Stopped
 from autoxrd.agent.events import JobEvent, StepStarted
 from autoxrd.agent.inputs import Request, load_job
 from autoxrd.agent.job import Budget, Job
+from autoxrd.agent.planning import Connection, check_endpoint, planner_for
 from autoxrd.agent.result import conclude
 from autoxrd.agent.run import require_same_engine
 from autoxrd.errors import NotFound
 from autoxrd.jobs.publish import publish
 from autoxrd.jobs.request import JobRequest
 from autoxrd.jobs.sessions import SessionCache
-from autoxrd.planners.registry import get_planner
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.files import StoredFile, job_files
 from autoxrd.store.service.job_graph import JobGraph
@@ -129,7 +129,7 @@ class Workshop:
         require_same_engine(job)
         request = JobRequest.model_validate(dict(find_job(self._database, lease.job_id, None).request))
         session = _Lazy(self._sessions, lease.job_id, job.engine)
-        planner = get_planner(job.planner)
+        planner = planner_for(job, graph, Connection(check_endpoint(None)))
         # The service keeps the wall clock of a job that many processes work on; the controller's own would not know.
         controller = Controller(job, graph, session, planner, _teller(graph), elapsed=lambda: 0.0)
         return _Open(graph, job, controller, request)

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.state import FitState
 from autoxrd.domain.structure import CrystalStructure
+from autoxrd.gates.policy_model import Policy
 
-__all__ = ["AttemptView", "Finish", "GraphView", "JobContext", "Planner", "Proposal"]
+__all__ = ["AttemptView", "Finish", "Forfeit", "GraphView", "JobContext", "Planner", "Proposal"]
 
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What a planner may know of the job beside the graph. No file name, no title: they carry no physics.
+    """What a planner may know of the job beside the graph. No file name: it carries no physics.
 
     Args:
         instrument: radiation, geometry, starting profile.
         structures: the candidate phases.
         parameter_price: what one more free parameter costs in the policy's utility.
+        policy: the rules of the gate, for a planner that checks its own proposals.
+        texts: (what it is, text) from files and users. Untrusted: for a planner that can read, as data only.
     """
 
     instrument: Instrument
     structures: tuple[CrystalStructure, ...]
     parameter_price: float = 0.002
+    policy: Policy | None = None
+    texts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +53,15 @@ class AttemptView:
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """The graph so far: states by id (accepted and rejected), attempts in order, the root's id."""
+    """The graph so far: states by id (accepted and rejected), attempts in order, the root's id.
+
+    ``forfeits`` is the number of steps that were lost without an action (`Forfeit`).
+    """
 
     root: str
     states: Mapping[str, FitState]
     attempts: Sequence[AttemptView]
+    forfeits: int = 0
 
     def children(self, state: str) -> list[AttemptView]:
         """Return the attempts made from a state, in order."""
@@ -76,9 +85,30 @@ class GraphView:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The next action."""
+    """The next action.
+
+    Args:
+        action: what to try.
+        source: what the record should say of where it came from, JSON content; no times.
+        files: artifacts behind it, by name (exchanges with a model).
+    """
 
     action: Action
+    source: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Forfeit:
+    """No action came of this step; it is lost.
+
+    Args:
+        code: why, a stable code.
+        text: one sentence.
+    """
+
+    code: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +119,15 @@ class Finish:
         state: the state that the planner holds for the result.
         reason: one sentence.
         notes: (code, text) pairs a reader must know, e.g. rivals that the data cannot tell apart.
+        warnings: (code, text) pairs that make an accepted result one with warnings.
+        objections: (code, text) pairs for which an accepted result becomes an abstention. Never the reverse.
     """
 
     state: str
     reason: str
     notes: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[tuple[str, str], ...] = ()
+    objections: tuple[tuple[str, str], ...] = ()
 
 
 class Planner(Protocol):
@@ -102,6 +136,6 @@ class Planner(Protocol):
     name: str
     version: str
 
-    def propose(self, view: GraphView, context: JobContext) -> Proposal | Finish:
-        """Return the next action or the end."""
+    def propose(self, view: GraphView, context: JobContext) -> Proposal | Finish | Forfeit:
+        """Return the next action, the end, or that this step brought nothing."""
         ...

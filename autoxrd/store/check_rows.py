@@ -15,6 +15,7 @@ from autoxrd.store.findings import Finding, error, mismatch, note
 from autoxrd.store.hashing import chain_hash, row_hash, text_hash
 from autoxrd.store.models import EdgeRow, EventRow, JobRow, Row, StateRow
 from autoxrd.store.records import EventKind
+from autoxrd.store.rows import event_artifacts
 
 __all__ = ["RawRows", "check_events", "check_rows", "claims_of", "read_rows"]
 
@@ -93,8 +94,9 @@ def check_events(rows: RawRows, graph: GraphClaims) -> Iterator[Finding]:
         label = f"events {position}"
         content = json.loads(row["content"])
         yield from mismatch("ordinal_gap", label, "the ordinal", row["ordinal"], position)
-        yield from mismatch("artifacts_differ", label, "the list of artifacts", row["artifacts"], "[]")
-        expected = chain_hash("event", row["content_hash"], (previous,), ())
+        named = event_artifacts(content) if isinstance(content, dict) else []
+        yield from mismatch("artifacts_differ", label, "the list of artifacts", json.loads(row["artifacts"]), named)
+        expected = chain_hash("event", row["content_hash"], (previous,), named)
         yield from mismatch("chain_hash", label, "chain_hash", row["chain_hash"], expected)
         previous = row["chain_hash"]
         if not isinstance(content, dict) or frozenset(content) != EVENT_KEYS or row["kind"] not in set(EventKind):

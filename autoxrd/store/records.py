@@ -87,6 +87,10 @@ class EventKind(StrEnum):
     RESUMED = "resumed"
     FINISHED = "finished"
     NOTE = "note"
+    EXCHANGE = "exchange"
+    """A question to a language model and what became of it; the content lies in an artifact."""
+    FORFEIT = "forfeit"
+    """A step that brought no action."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from autoxrd.store.records import JobRecord
 __all__ = [
     "edge_content",
     "edge_row",
+    "event_artifacts",
     "event_row",
     "job_row",
     "json_text",
@@ -143,7 +144,7 @@ def edge_content(
 def event_row(
     job: JobRow, previous: EventRow | None, kind: str, content: Mapping[str, Any], *, telemetry: str
 ) -> EventRow:
-    """Build the row of an event; it hangs on the event before it."""
+    """Build the row of an event; it hangs on the event before it, and names the artifacts in its data's ``files``."""
     row = EventRow(
         job_id=job.job_id,
         ordinal=1 if previous is None else previous.ordinal + 1,
@@ -151,7 +152,8 @@ def event_row(
         content=json_text(content),
         telemetry=telemetry,
     )
-    return _sign(_seal(row, "event", (job.chain_hash if previous is None else previous.chain_hash,), ()))
+    parent = job.chain_hash if previous is None else previous.chain_hash
+    return _sign(_seal(row, "event", (parent,), event_artifacts(content)))
 
 
 def json_text(obj: object) -> str:
@@ -169,6 +171,14 @@ def json_text(obj: object) -> str:
 def state_artifacts(state: FitState) -> list[str]:
     """Return the artifacts that a state names."""
     return artifact_list([state.snapshot, state.arrays, *state.files.values()])
+
+
+def event_artifacts(content: Mapping[str, Any]) -> list[str]:
+    """Return the artifacts that an event names; none where its data is of another form."""
+    data = content.get("data")
+    files = data.get("files") if isinstance(data, dict) else None
+    named = files.values() if isinstance(files, dict) else ()
+    return artifact_list([artifact for artifact in named if isinstance(artifact, str)])
 
 
 def _seal(row: RowT, kind: str, parents: Sequence[str], artifacts: Iterable[str]) -> RowT:

@@ -6,6 +6,7 @@ made anew) is said in docs/graph.md.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from autoxrd.store.export import export_rows, finish_of
 from autoxrd.store.findings import Finding, VerifyReport, error
 from autoxrd.store.models import EdgeRow, EventRow, JobRow, StateRow
 from autoxrd.store.records import Finish
-from autoxrd.store.rows import recorded_form
+from autoxrd.store.rows import event_artifacts, recorded_form
 from autoxrd.store.session import ARTIFACTS_NAME, DATABASE_NAME, recover, sqlite_engine
 
 __all__ = ["Finding", "Judge", "VerifyReport", "verify"]
@@ -71,7 +72,7 @@ def verify(directory: Path, *, judge: Judge | None) -> VerifyReport:
             judged = len(tried)
             for claim in tried:
                 findings += _check_decision(claim, graph, judge)
-    named, finish = _named(graph), None
+    named, finish = _named(graph, rows), None
     findings += check_artifacts(ArtifactStore(directory / ARTIFACTS_NAME), named)
     if graph is not None:
         finish = _finish(rows)
@@ -136,11 +137,15 @@ def _same(one: object, other: object) -> bool:
     return canonical_json(one) == canonical_json(other)
 
 
-def _named(graph: GraphClaims | None) -> set[str]:
+def _named(graph: GraphClaims | None, rows: RawRows) -> set[str]:
     if graph is None:
         return set()
     claims = (graph.job, *graph.states, *graph.edges)
-    return {artifact for claim in claims for artifact in claim.artifacts if is_artifact_id(artifact)}
+    named = [artifact for claim in claims for artifact in claim.artifacts]
+    for row in rows["events"]:
+        content = json.loads(row["content"])
+        named += event_artifacts(content) if isinstance(content, dict) else []
+    return {artifact for artifact in named if is_artifact_id(artifact)}
 
 
 def _finish(rows: RawRows) -> Finish | None:

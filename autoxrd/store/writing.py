@@ -138,17 +138,32 @@ class GraphWriter(GraphReader, abc.ABC):
             return attempt
 
     def add_event(
-        self, kind: str, data: Mapping[str, Any] | None = None, telemetry: Mapping[str, Any] | None = None
+        self,
+        kind: str,
+        data: Mapping[str, Any] | None = None,
+        telemetry: Mapping[str, Any] | None = None,
+        *,
+        files: Mapping[str, str] | None = None,
     ) -> None:
         """Append to the job's log. ``resumed`` reopens a finished job; ``finished`` is written by `finish`.
 
+        Args:
+            kind: an `EventKind`.
+            data: what happened.
+            telemetry: times and durations.
+            files: artifacts by name, which become the data's ``files``.
+
         Raises:
-            StorageError: ``event_unknown``.
+            StorageError: ``event_unknown``, ``artifact_missing``.
         """
         if kind not in set(EventKind) - {EventKind.FINISHED}:
             raise StorageError("event_unknown", f"{kind!r:.40} is no event that can be added: use {list(EventKind)}.")
+        content = dict(data or {})
+        if files:
+            require_artifacts(self.artifacts, files.values())
+            content["files"] = dict(files)
         with self._transaction() as session:
-            self._append(session, EventKind(kind), dict(data or {}), telemetry)
+            self._append(session, EventKind(kind), content, telemetry)
 
     def finish(self, final: str | None, verdict: Mapping[str, Any], telemetry: Mapping[str, Any] | None = None) -> None:
         """Close the job: after this only notes and ``resumed`` can be added, and `verify` finds missing last rows.

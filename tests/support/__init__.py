@@ -1,0 +1,1 @@
+"""Doubles that several test packages share."""
