@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from autoxrd.domain.action import ActionKind, Stage
 from autoxrd.domain.instrument import Geometry, Radiation
 
-__all__ = ["CURRICULUM", "EARLY_GROUPS", "QUANTITY_BOUNDS", "Rule", "Thresholds", "order_of"]
+__all__ = ["CURRICULUM", "QUANTITY_BOUNDS", "Rule", "Thresholds", "order_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...],
     """Return the groups in the order in which they are worked through; groups named together compete.
 
     In Bragg-Brentano geometry the specimen is off the axis more often than the cell is wrong, and zero and
-    displacement are decided in branches (see `forks`); elsewhere the shift, the cell and the axial asymmetry, which
+    displacement are rivals (see `rivals`); elsewhere the shift, the cell and the axial asymmetry, which
     moves lines too, compete. X-ray lines of
     laboratories and synchrotrons are mainly Lorentzian by the specimen, neutron lines Gaussian by the instrument.
     """
@@ -137,9 +137,6 @@ def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...],
         ("rest",),
     )
 
-
-EARLY_GROUPS = ("linear", "shift", "cell", "lorentzian", "gaussian", "curve", "profile", "asymmetry")
-"""Groups that each branch of a fork goes through before the branches are compared."""
 
 _MCCUSKER = "McCusker et al. 1999, doi:10.1107/S0021889898009856"
 _TOBY = "Toby 2024, doi:10.1107/S1600576723011032"
