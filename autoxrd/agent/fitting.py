@@ -50,6 +50,8 @@ def _edits(action: Action) -> tuple[Edit, ...]:
         return (Edit("neutral", {"selectors": list(action.instead_of), "successors": list(action.parameters)}),)
     if action.kind is ActionKind.PREFERRED_ORIENTATION and "axis" in settings:
         return (Edit("texture", {"phase": settings["phase"], "axis": settings["axis"]}),)
+    if action.kind is ActionKind.DISPLACEMENT_PARAMETERS and "equal" in settings:
+        return (Edit("equal_uiso", {"phases": str(settings["equal"]).split()}),)
     if action.kind is ActionKind.BACKGROUND_MODEL and "terms" in settings:
         return (Edit("background", {"terms": settings["terms"]}),)
     if action.kind is ActionKind.EXCLUDE_REGION and "lower_deg" in settings:

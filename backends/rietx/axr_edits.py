@@ -98,6 +98,14 @@ def _texture(state: State, values: dict[str, Any]) -> State:
     return state.with_models(structure, state.instrument)
 
 
+def _equal_uiso(state: State, values: dict[str, Any]) -> State:
+    """Let the atoms of phases share one displacement parameter, in the proportions they have."""
+    names = [str(name) for name in values["phases"]]
+    for name in names:
+        _phase_index(state, name)
+    return replace(state, equal_uiso=tuple(sorted({*state.equal_uiso, *names})))
+
+
 def _remove_phase(state: State, values: dict[str, Any]) -> State:
     gone = _phase_index(state, values["phase"])
     if len(state.structure.phases) == 1:
@@ -199,4 +207,5 @@ EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
     "remove_phase": _remove_phase,
     "value": _value,
     "neutral": _neutral,
+    "equal_uiso": _equal_uiso,
 }
