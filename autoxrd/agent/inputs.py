@@ -28,8 +28,8 @@ __all__ = ["Request", "load_job"]
 
 _FORM_FACTORS = ("neutral", "as_given")
 _SOLLER_AXIAL = 0.03
-"""S/L = H/L of Finger, Cox & Jephcoat (1994), doi:10.1107/S0021889894004218, where no file tells the instrument's: Soller
-slits of 2.3 deg, the most common ones, let through +-0.04 rad, of which the mean over the opening is about 0.03."""
+"""S/L = H/L of Finger, Cox & Jephcoat (1994), doi:10.1107/S0021889894004218, where no file tells the instrument's:
+Soller slits of 2.3 deg, the most common ones, let through +-0.04 rad, and most of what passes stays within 0.03."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,8 @@ def _note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> 
 def _note_absent(catalog: Catalog, outcome: Outcome) -> None:
     for path in outcome.absent:
         name = catalog.representatives[path].name
-        outcome.notices.append(("effect_absent", f"The data show nothing of {name}: it went to zero and is held there."))
+        text = f"The data show nothing of {name}: it went to zero and is held there."
+        outcome.notices.append(("effect_absent", text))
 
 
 def _report(

@@ -196,7 +196,7 @@ def _equal(state: State, problem: _Problem, base: np.ndarray, rest: np.ndarray, 
             if path in problem.columns and atom.biso.value > 0.0
         ]
         if columns:
-            _, gain = _solve(np.sum(columns, axis=0)[:, None], base, rest, rank)
+            _, gain = solve_beside(np.sum(columns, axis=0)[:, None], base, rest, rank)
             found[f"phase.{phase.name}.uiso{EQUAL}"] = problem.factor * gain
     return found
 

@@ -149,7 +149,7 @@ def decode(payload: bytes) -> State:
         reflections=body["reflections"],
         domain=tuple(body["domain"]),
         shared=tuple(tuple(tuple(group) for group in phase) for phase in body["shared"]),
-        equal_uiso=tuple(body["equal_uiso"]),
+        equal_uiso=tuple(body.get("equal_uiso", ())),
         radius_assumed=body["radius_assumed"],
         notices=tuple((code, text) for code, text in body["notices"]),
         last=json.loads(zlib.decompress(blocks[1])) if blocks[1] else {},

@@ -1,6 +1,6 @@
 """How good are the refinements?
 
-    python -m benchmarks.quality --data ../shared/data [--only NAME ...] [--kind single|mixture] [--out FOLDER]
+python -m benchmarks.quality --data ../shared/data [--only NAME ...] [--kind single|mixture] [--out FOLDER]
 """
 
 from __future__ import annotations

@@ -76,9 +76,7 @@ class Outcome:
         phases = self.summary.get("phases", ())
         if not self.case.weights or len(phases) != len(self.case.weights):
             return []
-        return [
-            100 * p["weight_fraction"]["value"] - known for p, known in zip(phases, self.case.weights, strict=True)
-        ]
+        return [100 * p["weight_fraction"]["value"] - known for p, known in zip(phases, self.case.weights, strict=True)]
 
 
 def run_case(case: Case, *, data: Path, out: Path, extra: tuple[str, ...] = ()) -> Outcome:

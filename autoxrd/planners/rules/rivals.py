@@ -70,14 +70,15 @@ def _action(tip: str, state: FitState, other: str, present: str, gain: float, th
     """Predict a fall of chi^2 that the information criterion would call very strong."""
     rwp, quality = state.quality.rwp, state.quality
     share = thresholds.rival_evidence * thresholds.serial_inflation**2 / max(quality.n_points - quality.n_parameters, 1)
+    fall = rwp * (1.0 - math.sqrt(1.0 - min(share, 0.5)))
     return Action(
         kind=_KINDS[other],
         stage=Stage.INSTRUMENT,
         parameters=(other,),
         settings={"instead_of": present},
         rationale=(
-            f"A {_NAMES[other]} moves the lines almost as the {_NAMES[present]} does and leads to another cell. With cell"
-            " and profile free the data can tell them apart: the same model with the one in the place of the other."
+            f"A {_NAMES[other]} moves the lines almost as the {_NAMES[present]} does and leads to another cell. With"
+            " cell and profile free the data can tell: the same model with the one in the place of the other."
         ),
         evidence=(
             Evidence(feature="rwp", value=rwp, comparison=">", threshold=0.0, source=tip),
@@ -85,7 +86,7 @@ def _action(tip: str, state: FitState, other: str, present: str, gain: float, th
         ),
         predictions=(
             Prediction(metric=GAIN_PREFIX + other, direction="decrease", minimum_effect=0.3 * gain),
-            Prediction(metric="rwp", direction="decrease", minimum_effect=rwp * (1.0 - math.sqrt(1.0 - min(share, 0.5)))),
+            Prediction(metric="rwp", direction="decrease", minimum_effect=fall),
         ),
         parent=tip,
     )
@@ -106,13 +107,23 @@ def rival_note(tip: str, view: GraphView, thresholds: Thresholds) -> tuple[str, 
     ]
     text = (
         f"{_NAMES[kept[0]]} (Rwp {100 * kept[1].quality.rwp:.2f} %) and {_NAMES[left[0]]}"
-        f" (Rwp {100 * left[1].quality.rwp:.2f} %) were both tried with cell and profile free; {_NAMES[kept[0]]} was kept"
-        f" (difference of the information criterion {behind:.1f}). Under the two models: {'; '.join(cells)}."
+        f" (Rwp {100 * left[1].quality.rwp:.2f} %) were both tried with cell and profile free;"
+        f" {_NAMES[kept[0]]} was kept (difference of the information criterion {behind:.1f}). Under the two models: {'; '.join(cells)}."
     )
-    if behind < thresholds.rival_evidence:
+    if behind < thresholds.rival_evidence and _cells_differ(kept[1], left[1], thresholds):
         text += " The data hardly tell them apart: take the difference as uncertainty."
         return ("position_model_ambiguous", text)
     return ("position_model", text)
+
+
+def _cells_differ(kept: FitState, left: FitState, thresholds: Thresholds) -> bool:
+    """Return whether the choice matters to a reader: a cell length moves by more than its uncertainty covers."""
+    return any(
+        abs(mine.cell[key].value - theirs.cell[key].value) > thresholds.cell_esds * (mine.cell[key].esd or 0.0)
+        for mine, theirs in zip(kept.phases, left.phases, strict=True)
+        for key in ("a", "b", "c")
+        if mine.cell[key].esd
+    )
 
 
 def _behind(kept: FitState, left: FitState, thresholds: Thresholds) -> float:
