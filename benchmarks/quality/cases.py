@@ -45,9 +45,9 @@ class Case:
         return [str(data / self.pattern), *structures, *named]
 
 
-def load_cases(path: Path = Path(__file__).with_name("cases.toml")) -> list[Case]:
+def load_cases() -> list[Case]:
     """Return all cases in the order of the file."""
-    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    tables = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding="utf-8"))
     return [
         Case(kind=kind, **{key: tuple(v) if isinstance(v, list) else v for key, v in table.items()})
         for kind, entries in tables.items()

@@ -108,6 +108,10 @@ class RulesPlanner:
             base, _, quantity = selector.rpartition(".")
             if quantity in partners and f"{base}.{partners[quantity]}" in released:
                 return True
+            if option.rule.shared_uiso and any(s.startswith(base) and s.endswith(".occupancy") for s in released):
+                return True
+            if quantity == "occupancy" and f"{base.split('.atom.')[0]}.uiso" in released:
+                return True
         return False
 
     def _close(self, tip: str, view: GraphView) -> Proposal | Finish:

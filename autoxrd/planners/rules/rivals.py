@@ -105,10 +105,11 @@ def rival_note(tip: str, view: GraphView, thresholds: Thresholds) -> tuple[str, 
         f"{mine.name} a = {mine.cell['a'].value:.5f} against {theirs.cell['a'].value:.5f} angstrom"
         for mine, theirs in zip(kept[1].phases, left[1].phases, strict=True)
     ]
+    names, rwps = [_NAMES[name] for name, _ in (kept, left)], [f"{100 * s.quality.rwp:.2f} %" for _, s in (kept, left)]
     text = (
-        f"{_NAMES[kept[0]]} (Rwp {100 * kept[1].quality.rwp:.2f} %) and {_NAMES[left[0]]}"
-        f" (Rwp {100 * left[1].quality.rwp:.2f} %) were both tried with cell and profile free;"
-        f" {_NAMES[kept[0]]} was kept (difference of the information criterion {behind:.1f}). Under the two models: {'; '.join(cells)}."
+        f"{names[0]} (Rwp {rwps[0]}) and {names[1]} (Rwp {rwps[1]}) were both tried with cell and profile free;"
+        f" {names[0]} was kept (difference of the information criterion {behind:.1f})."
+        f" Under the two models: {'; '.join(cells)}."
     )
     if behind < thresholds.rival_evidence and _cells_differ(kept[1], left[1], thresholds):
         text += " The data hardly tell them apart: take the difference as uncertainty."
