@@ -24,13 +24,14 @@ _JOINT_CYCLES = 100
 
 
 def released_after(action: Action, parent: FitState) -> tuple[str, ...]:
-    """Return what is free after an action: cumulative, less what a freeze or a removed phase takes away."""
+    """Return what is free after an action: cumulative, less what a freeze, a removed phase or a rival takes away."""
     if action.kind is ActionKind.FREEZE:
         return tuple(s for s in parent.released if s not in action.parameters)
     if action.kind is ActionKind.REMOVE_PHASE:
         gone = f"phase.{action.settings.get('phase')}."
         return tuple(s for s in parent.released if not s.startswith(gone))
-    return tuple(dict.fromkeys((*parent.released, *action.parameters)))
+    kept = (s for s in parent.released if s not in action.instead_of)
+    return tuple(dict.fromkeys((*kept, *action.parameters)))
 
 
 def command_for(action: Action, parent: FitState) -> EngineCommand:
@@ -45,8 +46,12 @@ def command_for(action: Action, parent: FitState) -> EngineCommand:
 
 def _edits(action: Action) -> tuple[Edit, ...]:
     settings = action.settings
+    if action.instead_of:
+        return (Edit("neutral", {"selectors": list(action.instead_of), "successors": list(action.parameters)}),)
     if action.kind is ActionKind.PREFERRED_ORIENTATION and "axis" in settings:
         return (Edit("texture", {"phase": settings["phase"], "axis": settings["axis"]}),)
+    if action.kind is ActionKind.DISPLACEMENT_PARAMETERS and "equal" in settings:
+        return (Edit("equal_uiso", {"phases": str(settings["equal"]).split()}),)
     if action.kind is ActionKind.BACKGROUND_MODEL and "terms" in settings:
         return (Edit("background", {"terms": settings["terms"]}),)
     if action.kind is ActionKind.EXCLUDE_REGION and "lower_deg" in settings:

@@ -89,9 +89,15 @@ class Action(_Frozen):
     """Selectors (DESIGN section 5) that this action releases, or holds for ``freeze``."""
     bounds: tuple[Bound, ...] = ()
     settings: dict[str, int | float | str | tuple[float, ...]] = Field(default_factory=dict)
-    """Other content of the kind: ``terms`` of a background, the region of an exclusion, ``axis`` of a texture."""
+    """Other content of the kind: ``terms`` of a background, the region of an exclusion, ``axis`` of a texture.
+    ``instead_of``: selectors, parted by spaces, whose effect this one replaces."""
     rationale: Annotated[str, Field(max_length=2000)]
     evidence: Annotated[tuple[Evidence, ...], Field(min_length=1)]
     predictions: Annotated[tuple[Prediction, ...], Field(min_length=1)]
     parent: str
     """Id of the state it starts from."""
+
+    @property
+    def instead_of(self) -> tuple[str, ...]:
+        """Return the selectors whose effect leaves the model for this one: held at zero from here on."""
+        return tuple(str(self.settings.get("instead_of", "")).split())

@@ -45,6 +45,22 @@ _WITHOUT_PARAMETERS = frozenset(
 )
 """Kinds whose content stands in ``settings``, or that take what is free already."""
 
+_REPLACEABLE = frozenset(
+    {
+        "instrument.zero",
+        "sample.displacement",
+        "sample.transparency",
+        "phase.size",
+        "phase.strain",
+        "phase.size_gauss",
+        "phase.strain_gauss",
+        "profile.S/L",
+        "profile.H/L",
+        "profile.SH/L",
+    }
+)
+"""Families whose effect is absent at zero, so that another may stand in its place."""
+
 _MOST_TERMS = 36
 """Most background coefficients that an engine takes (GSAS-II's limit)."""
 
@@ -153,6 +169,7 @@ def _stage(action: Action, policy: Policy) -> list[Fault]:
 
 def _selectors(action: Action, parent: FitState, policy: Policy, known: Sequence[str]) -> list[Fault]:
     faults: list[Fault] = [("settings_invalid", why) for why in _settings(action, parent)]
+    faults += [("settings_invalid", why) for why in _replaced(action, parent, known)]
     if not action.parameters and action.kind not in _WITHOUT_PARAMETERS:
         faults.append(("no_parameters", f"{action.kind.value} names no parameter"))
     free = set(resolve_all(parent.released, known))
@@ -185,6 +202,19 @@ def _settings(action: Action, parent: FitState) -> list[str]:
         if not isinstance(terms, int) or not 1 <= terms <= _MOST_TERMS:
             return [f"a background has 1 to {_MOST_TERMS} terms, not {terms!r}"]
     return []
+
+
+def _replaced(action: Action, parent: FitState, known: Sequence[str]) -> list[str]:
+    """Return what is wrong with the effects that the action takes out of the model."""
+    free = set(resolve_all(parent.released, known))
+    faults = []
+    for text in action.instead_of:
+        found = resolve(text, known) if is_selector(text) else None
+        if found is None or found.selector.family not in _REPLACEABLE:
+            faults.append(f"{text[:80]!r} is no effect that can be absent")
+        elif text not in parent.released or not free & set(found.names):
+            faults.append(f"{text!r} is not free, so nothing can take its place")
+    return faults
 
 
 def _one_selector(text: str, action: Action, policy: Policy, known: Sequence[str], free: set[str]) -> list[Fault]:
@@ -237,7 +267,9 @@ def _coupled(
         return []
     sites = Sites.of(parent)
     added = sites.closure(added, known)
-    free = sites.closure((*resolve_all(parent.released, known), *added), known)
+    gone = set(resolve_all(action.instead_of, known))
+    kept = [name for name in resolve_all(parent.released, known) if name not in gone]
+    free = sites.closure((*kept, *added), known)
     found = find_coupled(free, added, parent, known, policy=policy, sites=sites, constraints=constraints, span=span)
     faults: list[Fault] = []
     for finding in found:

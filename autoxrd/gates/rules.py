@@ -92,6 +92,7 @@ def _freed_beyond(action: Action, parent: FitState, candidate: FitState) -> list
     asked_names = set(resolve_all(asked, names))
     if action.kind is ActionKind.FREEZE:
         asked_names -= set(resolve_all(action.parameters, names))
+    asked_names -= set(resolve_all(action.instead_of, names))
     allowed = set(Sites.of(parent).closure(asked_names, names))
     beyond = [name for name in free if name not in allowed]
     if not beyond:

@@ -98,6 +98,14 @@ def _texture(state: State, values: dict[str, Any]) -> State:
     return state.with_models(structure, state.instrument)
 
 
+def _equal_uiso(state: State, values: dict[str, Any]) -> State:
+    """Let the atoms of phases share one displacement parameter, in the proportions they have."""
+    names = [str(name) for name in values["phases"]]
+    for name in names:
+        _phase_index(state, name)
+    return replace(state, equal_uiso=tuple(sorted({*state.equal_uiso, *names})))
+
+
 def _remove_phase(state: State, values: dict[str, Any]) -> State:
     gone = _phase_index(state, values["phase"])
     if len(state.structure.phases) == 1:
@@ -140,6 +148,50 @@ def _value(state: State, values: dict[str, Any]) -> State:
     raise ValueError(f"there is no parameter {name}")
 
 
+def _neutral(state: State, values: dict[str, Any]) -> State:
+    """Take effects out of the model; a zero point and a displacement start where the other moved the lines to."""
+    gone, successors = [str(name) for name in values["selectors"]], [str(name) for name in values["successors"]]
+    structure, instrument = state.structure.model_copy(deep=True), state.instrument.model_copy(deep=True)
+    shift = _mean_shift(state)
+    table = table_of(structure, instrument)
+    done = set()
+    for entry in table.entries:
+        mapped = map_path(entry.path, structure)
+        names = () if mapped is None else _names(mapped.name)
+        for name in set(gone).intersection(names):
+            entry.value = 0.0
+            done.add(name)
+    if done != set(gone):
+        raise ValueError(f"there is no {', '.join(sorted(set(gone) - done))} to take out")
+    table.refresh_ties()
+    table.apply_to_models(structure, instrument)
+    geometry = instrument.geometry
+    if "instrument.zero" in successors and "sample.displacement" in gone:
+        instrument.zero_shift.value = shift
+    if "sample.displacement" in successors and "instrument.zero" in gone:
+        geometry.sample_displacement.value = -shift / _degrees_per_mm(state)
+    return state.with_models(structure, instrument)
+
+
+def _names(name: str) -> tuple[str, ...]:
+    """Return the selectors that stand for a parameter: S/L and H/L are freed as one."""
+    return (name, "profile.SH/L") if name in ("profile.S/L", "profile.H/L") else (name,)
+
+
+def _mean_shift(state: State) -> float:
+    """Return by how much zero point and displacement move the lines in the middle of the range, degrees 2theta."""
+    instrument = state.instrument
+    displaced = float(instrument.geometry.sample_displacement.value)
+    return float(instrument.zero_shift.value) - displaced * _degrees_per_mm(state)
+
+
+def _degrees_per_mm(state: State) -> float:
+    """Return the shift of a line towards low angles per mm of displacement: 2 cos(theta) / R (Wilson 1963)."""
+    x = state.x[state.used()]
+    middle = np.radians(0.25 * (x[0] + x[-1]))
+    return float(np.degrees(2.0 * np.cos(middle) / state.instrument.geometry.goniometer_radius_mm))
+
+
 def _phase_index(state: State, name: object) -> int:
     for index, phase in enumerate(state.structure.phases):
         if phase.name == name:
@@ -154,4 +206,6 @@ EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
     "texture": _texture,
     "remove_phase": _remove_phase,
     "value": _value,
+    "neutral": _neutral,
+    "equal_uiso": _equal_uiso,
 }

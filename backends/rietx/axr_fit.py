@@ -58,6 +58,8 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
         state = match_intensities(state, background=False)
     if columns and command["cycles"] > 0:
         state = refine(state, columns, bounds, catalog, command, outcome)
+        columns = [path for path in columns if path not in outcome.absent]
+        _note_absent(catalog, outcome)
     return _report(state, command, catalog, columns, bounds, outcome)
 
 
@@ -79,6 +81,13 @@ def _note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> 
         elif "*" not in pattern and not any(catalog.selectors[name] for name in names):
             text = f"Nothing of {pattern} can move: symmetry or a constraint fixes it."
             outcome.notices.append(("selector_fixed", text))
+
+
+def _note_absent(catalog: Catalog, outcome: Outcome) -> None:
+    for path in outcome.absent:
+        name = catalog.representatives[path].name
+        text = f"The data show nothing of {name}: it went to zero and is held there."
+        outcome.notices.append(("effect_absent", text))
 
 
 def _report(

@@ -41,6 +41,8 @@ class GainSettings:
 
 
 DEFAULT = GainSettings()
+EQUAL = "@equal"
+"""Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter (the ``equal_uiso`` edit)."""
 _HIDDEN = ("sample.offset_along", "sample.offset_across")
 Gains = dict[str, float]
 
@@ -87,6 +89,8 @@ def release_gains(
             counts[name] = len(new)
         elif any(path in problem.free for path in paths):
             gains[name], counts[name] = factor * _left(problem, paths, blocked, settings.rank), 0
+    gains |= _equal(state, problem, base, rest, settings.rank)
+    counts |= {name: 1 for name in gains if name.endswith(EQUAL)}
     _extra(thinned, problem, catalog, base, rest, settings, gains, counts)
     return gains, counts, notes
 
@@ -177,6 +181,24 @@ def _gain(problem: _Problem, paths: list[str], base: np.ndarray, rest: np.ndarra
     """Return what freeing these columns together would win, each only in its possible direction."""
     columns, ways = [problem.columns[path] for path in paths], [problem.ways[path] for path in paths]
     return gain_of(columns, ways, base, rest, rank)
+
+
+def _equal(state: State, problem: _Problem, base: np.ndarray, rest: np.ndarray, rank: float) -> Gains:
+    """Return what one displacement parameter for all atoms of a phase would win, their proportions kept."""
+    found: Gains = {}
+    for index, phase in enumerate(state.structure.phases):
+        paths = [f"phases.{index}.atoms.{number}.biso" for number in range(len(phase.atoms))]
+        if phase.name in state.equal_uiso or any(path in problem.free for path in paths):
+            continue
+        columns = [
+            atom.biso.value * problem.columns[path]
+            for path, atom in zip(paths, phase.atoms, strict=True)
+            if path in problem.columns and atom.biso.value > 0.0
+        ]
+        if columns:
+            _, gain = solve_beside(np.sum(columns, axis=0)[:, None], base, rest, rank)
+            found[f"phase.{phase.name}.uiso{EQUAL}"] = problem.factor * gain
+    return found
 
 
 def _left(problem: _Problem, paths: Iterable[str], blocked: set[str], rank: float) -> float:

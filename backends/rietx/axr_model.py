@@ -26,12 +26,26 @@ def open_refinement(state: State, *, tie_axial: bool = True) -> BoundedRefinemen
     for index, groups in enumerate(shared):
         for group in groups:
             _tie_site(ref, f"phases.{index}.atoms", group, build_table(ref))
+    if state.mode != "lebail":
+        _tie_displacements(ref, state)
     if tie_axial:
         geometry = state.instrument.geometry
         ratio = geometry.axial_hl.value / geometry.axial_sl.value if geometry.axial_sl.value > 0 else 1.0
         if ratio > 0 and (geometry.axial_sl.value > 0 or geometry.axial_hl.value == 0):
             ref.tie("instrument.geometry.axial_hl", "instrument.geometry.axial_sl", scale=ratio)
     return ref
+
+
+def _tie_displacements(ref: Any, state: State) -> None:
+    """Let the atoms of some phases share one displacement parameter: theirs keep their proportions."""
+    for index, phase in enumerate(state.structure.phases):
+        if phase.name not in state.equal_uiso:
+            continue
+        entries = {entry.path: entry for entry in build_table(ref).entries}
+        own = [f"phases.{index}.atoms.{number}.biso" for number in range(len(phase.atoms))]
+        free = [path for path in own if entries[path].tie is None and entries[path].value > 0.0]
+        for path in free[1:]:
+            ref.tie(path, free[0], scale=entries[path].value / entries[free[0]].value)
 
 
 def _tie_site(ref: Any, base: str, group: tuple[int, ...], table: Any) -> None:

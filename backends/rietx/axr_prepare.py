@@ -24,7 +24,15 @@ SHARE = 0.6
 of two equal components of 0.6 has a width of 0.98 (Thompson, Cox & Hastings 1987)."""
 FALLBACK_WIDTH_STEPS = 5.0
 
-SETTINGS = ("form_factors", "two_theta_limits", "background_terms", "size_seed", "excluded_regions", "dispersion")
+SETTINGS = (
+    "form_factors",
+    "two_theta_limits",
+    "background_terms",
+    "size_seed",
+    "axial_seed",
+    "excluded_regions",
+    "dispersion",
+)
 
 
 def prepare(request: dict[str, Any], arrays: dict[str, np.ndarray]) -> State:
@@ -148,6 +156,8 @@ def _seeded(
     structure = state.structure.model_copy(deep=True)
     if description["profile"] is None:
         _seed_width(instrument, structure, width, neutron, settings.get("size_seed"))
+        axial = float(settings.get("axial_seed") or 0.0)
+        instrument.geometry.axial_sl.value = instrument.geometry.axial_hl.value = axial
         notices.append(("profile_seeded", f"Peak widths start from the data's typical width of {width:.4f} deg."))
     elif settings.get("size_seed"):
         _seed_size(structure, width, settings["size_seed"])

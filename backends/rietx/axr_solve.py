@@ -19,7 +19,7 @@ from axr_bounds import Limits, follow
 from axr_lebail import match_intensities
 from axr_model import open_refinement
 from axr_names import Catalog, map_path
-from axr_private import COARSE_AREA, WINDOW_AREA, Answer, answer_covariance, extract_intensities
+from axr_private import COARSE_AREA, WINDOW_AREA, Answer, answer_covariance, extract_intensities, table_of
 from axr_state import State
 from axr_wire import Refused
 
@@ -38,6 +38,12 @@ SETTLED = 1e-4
 _BACKGROUND = re.compile(r"instrument\.background\.c\d+")
 _LINEAR = re.compile(r"phases\.\d+\.scale|instrument\.background\.c\d+")
 """Columns that the pattern depends on linearly: they need no way towards the minimum."""
+_ABSENT = re.compile(
+    r"phases\.\d+\.(lor|gauss)_(size|strain)|instrument\.geometry\.axial_[sh]l|instrument\.profile\.[wxy]"
+)
+"""Effects that are not there at zero; none can be negative."""
+_NOTHING = 1e-7
+"""A width in degrees (or its square) or a ratio below this does nothing to a pattern of any step."""
 _KEPT_LEVELS = ("warning", "error")
 _KEPT_CODES = ("SPECIES_FALLBACK_NEUTRAL", "ORIGIN_FIXED_ON_POLAR_AXIS", "FROZEN_COMPILE_STALE", "OCCUPANCY_ABOVE_ONE")
 
@@ -56,6 +62,8 @@ class Outcome:
     """Selectors that the model does not have."""
     dropped: list[str] = field(default_factory=list)
     """Parameters of ours that the engine held, put back or could not determine."""
+    absent: list[str] = field(default_factory=list)
+    """rietx paths of effects that the fit drove to nothing: they are held there."""
     notices: list[tuple[str, str]] = field(default_factory=list)
     findings: list[tuple[str, str]] = field(default_factory=list)
     """What rietx found worth saying of the last pass."""
@@ -83,13 +91,25 @@ def refine(
         return _matched(state, columns, bounds, catalog, command, outcome)
     if not all(_LINEAR.fullmatch(path) for path in columns):
         state, bounds, outcome.cycles = _approach(state, columns, bounds, end, command["cycles"])
-    for _ in range(PASSES):
+    for _ in range(PASSES + 1):
         state, bounds, ref, result = _pass(state, columns, bounds, end, command["cycles"] - outcome.cycles)
         outcome.cycles += result.stages[-1].n_iterations
+        gone = _gone(columns, ref)
         _take(result, ref, columns, catalog, outcome)
+        if gone and len(gone) < len(columns):
+            # an esd of an effect that is not there means nothing, and bends those of the others
+            columns = [path for path in columns if path not in gone]
+            outcome.absent += gone
+            continue
         if outcome.converged or outcome.cycles >= command["cycles"] or result.status == "diverged":
             break
     return replace(state, last=_record(result, ref, command))
+
+
+def _gone(columns: list[str], ref: Any) -> list[str]:
+    """Return the free columns whose effect the fit took out of the model."""
+    values = {entry.path: entry.value for entry in table_of(ref.structure, ref.instrument).entries}
+    return [path for path in columns if _ABSENT.fullmatch(path) and abs(values[path]) <= _NOTHING]
 
 
 def _matched(

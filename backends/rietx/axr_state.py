@@ -40,6 +40,7 @@ class State:
         reflections: Le Bail intensities as rietx stores them, JSON.
         domain: our own description of each phase, JSON, in phase order.
         shared: for each phase, groups of atom indices that sit on one site.
+        equal_uiso: names of the phases whose atoms' displacement parameters keep their proportions.
         radius_assumed: True where the goniometer radius is a default.
         notices: what to repeat with every result: (code, text).
         last: record of the fit that made this state (esds, figures), JSON, or empty.
@@ -56,6 +57,7 @@ class State:
     reflections: list[dict[str, Any]] = field(default_factory=list)
     domain: tuple[dict[str, Any], ...] = ()
     shared: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    equal_uiso: tuple[str, ...] = ()
     radius_assumed: bool = False
     notices: tuple[tuple[str, str], ...] = ()
     last: dict[str, Any] = field(default_factory=dict)
@@ -113,6 +115,7 @@ def encode(state: State) -> bytes:
         "reflections": state.reflections,
         "domain": state.domain,
         "shared": state.shared,
+        "equal_uiso": state.equal_uiso,
         "radius_assumed": state.radius_assumed,
         "notices": state.notices,
         "rietx": rx.__version__,
@@ -146,6 +149,7 @@ def decode(payload: bytes) -> State:
         reflections=body["reflections"],
         domain=tuple(body["domain"]),
         shared=tuple(tuple(tuple(group) for group in phase) for phase in body["shared"]),
+        equal_uiso=tuple(body.get("equal_uiso", ())),
         radius_assumed=body["radius_assumed"],
         notices=tuple((code, text) for code, text in body["notices"]),
         last=json.loads(zlib.decompress(blocks[1])) if blocks[1] else {},

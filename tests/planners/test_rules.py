@@ -204,22 +204,62 @@ def test_every_proposal_passes_preflight() -> None:
     assert seen >= 5
 
 
-def test_both_position_models_are_carried_to_the_same_depth_before_one_is_chosen() -> None:
-    flat = replace(CONTEXT, instrument=replace(INSTRUMENT, geometry=Geometry.BRAGG_BRENTANO))
-    start = _state({"instrument.zero": 0.5, "sample.displacement": 0.4}, released=LINEAR)
-    first = _proposed(_after_linear(start), flat)
-    assert first.parameters == ("instrument.zero",)
-    zero = _state({"phase.P.cell": 0.3}, released=(*LINEAR, "instrument.zero"), rwp=0.1)
-    view = _after_linear(start, AttemptView(2, "s1", first, ACCEPTED, "z"), extra=(("z", zero),))
-    cell = _proposed(view, flat)
-    assert (cell.parent, cell.kind) == ("z", ActionKind.LATTICE)
-    done = _state({}, released=(*LINEAR, "instrument.zero", "phase.P.cell"), rwp=0.08)
-    steps = (*view.attempts, AttemptView(3, "z", cell, ACCEPTED, "zc"))
-    view = replace(view, attempts=steps, states={**view.states, "zc": done})
-    rival = _proposed(view, flat)
-    assert (rival.parent, rival.parameters) == ("s1", ("sample.displacement",))
-    moved = _state({}, released=(*LINEAR, "sample.displacement"), rwp=0.09)
-    steps = (*view.attempts, AttemptView(4, "s1", rival, ACCEPTED, "d"))
-    view = replace(view, attempts=steps, states={**view.states, "d": moved})
-    last = _proposed(view, flat)
-    assert (last.kind, last.parent) == (ActionKind.JOINT, "zc")
+FLAT = replace(CONTEXT, instrument=replace(INSTRUMENT, geometry=Geometry.BRAGG_BRENTANO))
+
+
+def _displaced(chi2: float, **gains: float) -> FitState:
+    free = (*LINEAR, "sample.displacement", "phase.P.cell")
+    state = _state({name.replace("_", "."): value for name, value in gains.items()}, released=free, rwp=0.1)
+    return state.model_copy(update={"quality": state.quality.model_copy(update={"chi2": chi2})})
+
+
+def test_the_finished_model_is_asked_once_with_the_rival_position_model() -> None:
+    view = _after_linear(_displaced(9000.0, instrument_zero=1e-4))
+    rival = _proposed(view, FLAT)
+    assert (rival.kind, rival.parameters) == (ActionKind.ZERO, ("instrument.zero",))
+    assert rival.instead_of == ("sample.displacement",)
+    better = _displaced(8000.0)
+    refused = replace(
+        view,
+        attempts=[*view.attempts, AttemptView(2, "s1", rival, REJECTED, "z")],
+        states={**view.states, "z": better},
+    )
+    assert _proposed(refused, FLAT).kind is ActionKind.JOINT
+    taken = replace(refused, attempts=[*view.attempts, AttemptView(2, "s1", rival, ACCEPTED, "z")])
+    assert (_proposed(taken, FLAT).kind, _proposed(taken, FLAT).parent) == (ActionKind.JOINT, "z")
+
+
+def test_a_rival_is_not_asked_where_it_could_not_differ() -> None:
+    assert _proposed(_after_linear(_displaced(9000.0)), FLAT).kind is ActionKind.JOINT
+    assert _proposed(_after_linear(_displaced(9000.0, instrument_zero=1e-4))).kind is ActionKind.JOINT
+
+
+@pytest.mark.parametrize(
+    ("equal", "every", "phases", "expected"),
+    [
+        (0.09, 0.10, 1, ("phase.P.uiso",)),  # 10 more for one parameter: nothing that tells the atoms apart
+        (0.09, 0.16, 1, ("phase.P.atom.Co.uiso", "phase.P.atom.La.uiso")),
+        (0.09, 0.16, 2, ("phase.P.uiso",)),  # among other phases a split must be beyond doubt
+        (0.09, 0.30, 2, ("phase.P.atom.Co.uiso", "phase.P.atom.La.uiso")),
+    ],
+)
+def test_atoms_get_displacement_parameters_of_their_own_where_the_data_tell_them_apart(
+    equal: float, every: float, phases: int, expected: tuple[str, ...]
+) -> None:
+    summaries = tuple(
+        PhaseSummary(name=name, space_group="P 1", weight_fraction=None, cell={}, intensity_share=0.5)
+        for name in ("P", "Q")[:phases]
+    )
+    gains = {
+        "phase.P.uiso": Feature(value=every, significance=500 * every, n_used=2),
+        "phase.P.uiso@equal": Feature(value=equal, significance=1000 * equal, n_used=1),
+        "phase.P.atom.La.uiso": Feature(value=0.05, significance=50.0, n_used=1),
+        "phase.P.atom.Co.uiso": Feature(value=0.05, significance=50.0, n_used=1),
+    }
+    named = {f"release_gain.{name}": feature for name, feature in gains.items()}
+    action = _proposed(_after_linear(_state({}, released=LINEAR, phases=summaries, features=named)))
+    assert action.kind is ActionKind.DISPLACEMENT_PARAMETERS
+    assert action.parameters == expected
+    assert ("equal" in action.settings) == (expected == ("phase.P.uiso",))
+    if "equal" in action.settings:
+        assert action.evidence[0].feature == "release_gain.phase.P.uiso@equal"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from autoxrd.domain.action import ActionKind, Stage
 from autoxrd.domain.instrument import Geometry, Radiation
 
-__all__ = ["CURRICULUM", "EARLY_GROUPS", "QUANTITY_BOUNDS", "Rule", "Thresholds", "order_of"]
+__all__ = ["CURRICULUM", "QUANTITY_BOUNDS", "Rule", "Thresholds", "order_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,10 @@ class Thresholds:
         rival_evidence: difference of the Bayesian information criterion (Kass & Raftery 1995,
             doi:10.1080/01621459.1995.10476572: above 10 is very strong) below which two position models
             count as not told apart.
+        cell_esds: a cell length that changes by more esds than this with the position model is told as ambiguous.
+        atoms_apart: excess gain, in units of the reduced chi^2 and per further parameter, from which the atoms of a
+            phase among others get displacement parameters of their own. Four times `gain_per_parameter`: in a
+            mixture they trade intensity with the scale factor, so that what they gain must be beyond doubt.
         serial_inflation: factor on esds from serial correlation; N / factor^2 points count as independent.
     """
 
@@ -61,6 +65,8 @@ class Thresholds:
     retries: int = 3
     retry_share: float = 0.2
     rival_evidence: float = 10.0
+    cell_esds: float = 3.0
+    atoms_apart: float = 100.0
     serial_inflation: float = 2.5
 
 
@@ -93,6 +99,8 @@ class Rule:
         heavy_only: with X-rays not for hydrogen, which they hardly see.
         shared_sites: only for atoms that share their site with another species.
         uncalibrated_only: only where the instrument's widths are not known.
+        shared_uiso: one displacement parameter for all atoms of a phase (True), or only where the data tell the
+            atoms apart (False); None for rules about anything else.
         source: where the rule comes from.
     """
 
@@ -110,13 +118,14 @@ class Rule:
     heavy_only: bool = False
     shared_sites: bool = False
     uncalibrated_only: bool = False
+    shared_uiso: bool | None = None
 
 
 def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...], ...]:
     """Return the groups in the order in which they are worked through; groups named together compete.
 
     In Bragg-Brentano geometry the specimen is off the axis more often than the cell is wrong, and zero and
-    displacement are decided in branches (see `forks`); elsewhere the shift, the cell and the axial asymmetry, which
+    displacement are rivals (see `rivals`); elsewhere the shift, the cell and the axial asymmetry, which
     moves lines too, compete. X-ray lines of
     laboratories and synchrotrons are mainly Lorentzian by the specimen, neutron lines Gaussian by the instrument.
     """
@@ -137,9 +146,6 @@ def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...],
         ("rest",),
     )
 
-
-EARLY_GROUPS = ("linear", "shift", "cell", "lorentzian", "gaussian", "curve", "profile", "asymmetry")
-"""Groups that each branch of a fork goes through before the branches are compared."""
 
 _MCCUSKER = "McCusker et al. 1999, doi:10.1107/S0021889898009856"
 _TOBY = "Toby 2024, doi:10.1107/S1600576723011032"
@@ -285,10 +291,22 @@ CURRICULUM: tuple[Rule, ...] = (
         ActionKind.DISPLACEMENT_PARAMETERS,
         Stage.STRUCTURE,
         ("phase.*.atom.*.uiso",),
-        "intensities fall with angle otherwise than calculated",
+        "intensities fall with angle otherwise than calculated, and differently for the atoms of a phase",
         _MCCUSKER,
         heavy_only=True,
         structural=True,
+        shared_uiso=False,
+    ),
+    Rule(
+        "overall_displacement",
+        "vibration",
+        ActionKind.DISPLACEMENT_PARAMETERS,
+        Stage.STRUCTURE,
+        ("phase.*.uiso",),
+        "intensities fall with angle otherwise than calculated, alike for all atoms of a phase",
+        "Hill & Howard 1987, doi:10.1107/S0021889887086199",
+        structural=True,
+        shared_uiso=True,
     ),
     Rule(
         "transparency",

@@ -16,7 +16,10 @@ from autoxrd.gates.sites import same_position
 from autoxrd.planners.protocol import JobContext
 from autoxrd.planners.rules.catalogue import Rule, Thresholds
 
-__all__ = ["Option", "expected_drop", "options_of", "significant"]
+__all__ = ["EQUAL_UISO", "Option", "expected_drop", "options_of", "significant"]
+
+EQUAL_UISO = "@equal"
+"""Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter."""
 
 _SAME_SITE = 1e-3
 """Fractional coordinates closer than this are one site."""
@@ -76,9 +79,36 @@ def _worth(feature: Feature, thresholds: Thresholds) -> bool:
     )
 
 
-def _gains(state: FitState, rule: Rule) -> Mapping[str, Feature]:
+def _gains(state: FitState, rule: Rule, thresholds: Thresholds) -> Mapping[str, Feature]:
     gains = {n.removeprefix(GAIN_PREFIX): f for n, f in sorted(state.features.items()) if n.startswith(GAIN_PREFIX)}
-    return {name: f for name, f in gains.items() if any(fnmatchcase(name, glob) for glob in rule.gains)}
+    found = {name: f for name, f in gains.items() if any(_matches(name, glob) for glob in rule.gains)}
+    if rule.shared_uiso is None:
+        return found
+    if not rule.shared_uiso:
+        return {name: f for name, f in found.items() if _apart(name, gains, len(state.phases), thresholds)}
+    return {
+        name: gains[name + EQUAL_UISO]
+        for name in found
+        if name + EQUAL_UISO in gains and not _apart(name, gains, len(state.phases), thresholds)
+    }
+
+
+def _matches(name: str, glob: str) -> bool:
+    """Match part by part: ``*`` stands for one name."""
+    parts, globs = name.split("."), glob.split(".")
+    return len(parts) == len(globs) and all(map(fnmatchcase, parts, globs))
+
+
+def _apart(name: str, gains: Mapping[str, Feature], n_phases: int, thresholds: Thresholds) -> bool:
+    """Return whether the data ask for displacement parameters of single atoms rather than one for the phase."""
+    phase = ".".join(name.split(".")[:2])
+    every, equal = gains.get(f"{phase}.uiso"), gains.get(f"{phase}.uiso{EQUAL_UISO}")
+    if every is None or equal is None or not (every.available and equal.available):
+        return True
+    more = (every.n_used or 1) - 1
+    excess = (every.significance or 0.0) * (every.n_used or 1) - (equal.significance or 0.0)
+    wanted = thresholds.gain_per_parameter if n_phases == 1 else thresholds.atoms_apart
+    return more > 0 and excess >= wanted * more
 
 
 def _supported(selector: str, state: FitState, thresholds: Thresholds) -> bool:
@@ -126,7 +156,7 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
     """Return what a rule could release from a state, best first."""
     if rule.uncalibrated_only and context.instrument.profile_calibrated:
         return []
-    free = {s: f for s, f in _gains(state, rule).items() if s not in state.released and "@" not in s}
+    free = {s: f for s, f in _gains(state, rule, thresholds).items() if s not in state.released and "@" not in s}
     worth = {
         selector: feature
         for selector, feature in free.items()

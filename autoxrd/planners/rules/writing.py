@@ -8,7 +8,7 @@ from autoxrd.domain.action import Action, ActionKind, Bound, Evidence, Predictio
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.planners.rules.catalogue import QUANTITY_BOUNDS, Thresholds
-from autoxrd.planners.rules.options import Option, significant
+from autoxrd.planners.rules.options import EQUAL_UISO, Option, significant
 
 __all__ = ["joint_action", "write_action"]
 
@@ -18,7 +18,8 @@ def write_action(option: Option, state: FitState, state_id: str, thresholds: Thr
     best = max(range(len(option.gains)), key=lambda i: (option.gains[i], option.selectors[i]))
     gain = GAIN_PREFIX + option.selectors[best]
     value = option.gains[best]
-    evidence = [_claim(gain, value, min(thresholds.relative_drop / 4, 0.5 * value), state_id)]
+    seen_gain = gain + EQUAL_UISO if option.rule.shared_uiso else gain
+    evidence = [_claim(seen_gain, value, min(thresholds.relative_drop / 4, 0.5 * value), state_id)]
     predictions = [
         Prediction(metric=gain, direction="decrease", minimum_effect=thresholds.fraction_promised * value),
         Prediction(
@@ -87,6 +88,8 @@ def _settings(option: Option, state: FitState) -> dict[str, int | float | str | 
     """Give a background its terms, and a texture its axis: the one along which the release gains the most."""
     if option.rule.kind is ActionKind.BACKGROUND_MODEL:
         return {"terms": background_terms(state) + option.n_parameters}
+    if option.rule.shared_uiso:
+        return {"equal": " ".join(selector.split(".")[1] for selector in option.selectors)}
     if option.rule.kind is not ActionKind.PREFERRED_ORIENTATION:
         return {}
     stem = f"{GAIN_PREFIX}{option.selectors[0]}@"

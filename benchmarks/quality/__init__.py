@@ -1,0 +1,1 @@
+"""How good are the refinements? Real patterns with known truth, run through the command and set beside it."""
