@@ -53,4 +53,5 @@ def _inverse(matrix: FloatArray) -> FloatArray:
     # equal diagonals: the difference of squares as a product keeps its digits
     root = math.sqrt(first * second)
     determinant = (root - across) * (root + across)
-    return np.array([[second, -across], [-across, first]]) / determinant
+    inverse: FloatArray = np.array([[second, -across], [-across, first]]) / determinant
+    return inverse
