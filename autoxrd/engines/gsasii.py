@@ -109,7 +109,7 @@ class GsasiiEngine:
             radiations=("xray", "neutron"),
             axes=("two_theta_deg",),
             selectors=SELECTORS,
-            edits=("background", "exclude", "range", "remove_phase", "texture", "value"),
+            edits=("background", "exclude", "range", "remove_phase", "texture", "value", "neutral"),
             export_kinds=("hkl", "native"),
         )
 

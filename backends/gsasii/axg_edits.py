@@ -16,6 +16,8 @@ from axr_wire import Refused
 
 __all__ = ["EDITS", "apply_edits"]
 
+_GROUPS = {"profile.SH/L": ("profile.S/L", "profile.H/L")}
+
 
 def apply_edits(state: State, edits: list[dict[str, Any]]) -> State:
     """Return the state after the edits, in order.
@@ -126,6 +128,24 @@ def _value(state: State, values: dict[str, Any]) -> State:
     return state.with_values(column.moved(state.values, value - state.values[name]))
 
 
+def _neutral(state: State, values: dict[str, Any]) -> State:
+    """Take effects out of the model; a zero point and a displacement start where the other moved the lines to."""
+    gone, successors = [str(name) for name in values["selectors"]], [str(name) for name in values["successors"]]
+    names = [name for selector in gone for name in _GROUPS.get(selector, (selector,))]
+    missing = [name for name in names if name not in state.values]
+    if missing:
+        raise ValueError(f"there is no {', '.join(missing)} to take out")
+    x = state.x[state.used()]
+    # a line moves towards low angles by 2 cos(theta) / R per mm of displacement (Wilson 1963)
+    slope = float(np.degrees(2.0 * np.cos(np.radians(0.25 * (x[0] + x[-1]))) / state.radius_mm))
+    changed = dict.fromkeys(names, 0.0)
+    if "instrument.zero" in successors and "sample.displacement" in gone:
+        changed["instrument.zero"] = state.values["instrument.zero"] - slope * state.values["sample.displacement"]
+    if "sample.displacement" in successors and "instrument.zero" in gone:
+        changed["sample.displacement"] = state.values["sample.displacement"] - state.values["instrument.zero"] / slope
+    return state.with_values(changed)
+
+
 def _phase_index(state: State, name: object) -> int:
     for index, phase in enumerate(state.phases):
         if phase.name == name:
@@ -140,4 +160,5 @@ EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
     "texture": _texture,
     "remove_phase": _remove_phase,
     "value": _value,
+    "neutral": _neutral,
 }

@@ -24,7 +24,15 @@ of two equal components of 0.6 has a width of 0.98 (Thompson, Cox & Hastings 198
 FALLBACK_WIDTH_STEPS = 5.0
 AXIAL_FLOOR = 0.001
 """S/L below this is the same to GSAS-II."""
-SETTINGS = ("form_factors", "two_theta_limits", "background_terms", "size_seed", "excluded_regions", "dispersion")
+SETTINGS = (
+    "form_factors",
+    "two_theta_limits",
+    "background_terms",
+    "size_seed",
+    "axial_seed",
+    "excluded_regions",
+    "dispersion",
+)
 
 Notices = list[tuple[str, str]]
 
@@ -178,6 +186,7 @@ def _seed_width(
         if state.radiation == "neutron":
             return {"profile.W": width**2}
         values = {"profile.W": (SHARE * width) ** 2, "profile.X": 0.0 if seed else SHARE * width}
+        values |= dict.fromkeys(("profile.S/L", "profile.H/L"), float(settings.get("axial_seed") or 0.0))
     if seed:
         size = SHARE * width if seed in (True, "auto") else float(seed)
         values |= {f"phase.{phase.name}.size": size for phase in state.phases}
