@@ -11,6 +11,7 @@ from autoxrd.domain.action import ActionKind
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import read_metric
 from autoxrd.gates.policy_model import Policy
+from autoxrd.science.microabsorption import Absorber, corrected_fractions
 
 __all__ = ["AuditFinding", "FinalAudit", "Verdict", "final_audit", "misfit_beyond_noise"]
 
@@ -78,6 +79,7 @@ def final_audit(state: FitState, *, policy: Policy, last_kind: ActionKind | None
     _audit_misfit(state, policy, found)
     _audit_phases(state, policy, found)
     _audit_correlation(state, policy, found)
+    _audit_absorption(state, policy, found)
     if found.reasons:
         verdict: Verdict = "abstained"
     else:
@@ -191,3 +193,27 @@ def _audit_correlation(state: FitState, policy: Policy, found: _Findings) -> Non
         between = f" between {pair[0]} and {pair[1]}" if pair else ""
         text = f"|r| = {abs(value):.3f}{between}: the data hardly tell these apart"
         found.add(abstain=False, code="correlation_high", text=text, measured=abs(value), limit=limit)
+
+
+def _audit_absorption(state: FitState, policy: Policy, found: _Findings) -> None:
+    """Say what grains of an ordinary size would do to the weight fractions where the phases absorb differently."""
+    values = {parameter.name: parameter.value for parameter in state.parameters}
+    absorbers = []
+    for phase in state.phases:
+        density, absorption = (values.get(f"phase.{phase.name}.{name}") for name in ("density", "linear_absorption"))
+        if phase.weight_fraction is None or not density or absorption is None:
+            return
+        absorbers.append(Absorber(max(phase.weight_fraction.value, 0.0), density, absorption))
+    if len(absorbers) < 2 or not sum(a.weight_fraction for a in absorbers) > 0.0:
+        return
+    diameter, limit = policy.audit.grain_diameter_um, policy.audit.microabsorption_warn
+    corrected = corrected_fractions(absorbers, radius_um=0.5 * diameter)
+    changes = [new - old.weight_fraction for new, old in zip(corrected, absorbers, strict=True)]
+    worst = max(range(len(changes)), key=lambda index: abs(changes[index]))
+    if abs(changes[worst]) > limit:
+        text = (
+            f"microabsorption: with grains of {diameter:g} um {state.phases[worst].name} would be"
+            f" {100 * corrected[worst]:.1f} % by weight, not {100 * absorbers[worst].weight_fraction:.1f} %; the phases"
+            " absorb too differently for fractions without a known grain size"
+        )
+        found.add(abstain=False, code="microabsorption", text=text, measured=abs(changes[worst]), limit=limit)

@@ -149,6 +149,10 @@ class AuditLimits(_Frozen):
     shift_abstain: NonNegative
     phase_significance: NonNegative
     """A weight fraction below this many esds is called not significant."""
+    grain_diameter_um: NonNegative
+    """Size of the grains for which microabsorption is estimated where nobody states one."""
+    microabsorption_warn: Fraction
+    """Change of a weight fraction by such grains from which the reader is told."""
     unknown: Literal["warn", "abstain"]
     """When a measure of the audit is not available."""
     no_joint: Literal["warn", "abstain"]

@@ -7,14 +7,17 @@ evaluating a state again gives the same numbers to the last bit.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
+import gemmi
 import numpy as np
 from axr_names import B_TO_U, map_path
 from axr_private import Answer, carry_intensities, compiled, table_of
 from axr_state import State
 from axr_wire import Refused
+from rietx.crystallography.attenuation import linear_attenuation
 from rietx.io.exporters import reflection_table
 from rietx.model.microstructure import microstructure_table
 from rietx.optimize.qpa import compute_qpa
@@ -167,10 +170,29 @@ def phase_rows(state: State, seen: Evaluation, answer: Answer | None) -> tuple[l
         prefix = f"phase.{phase.name}"
         derived.append(_derived(f"{prefix}.cell.volume", volume, volume_esd, "angstrom^3"))
         derived.append(_derived(f"{prefix}.density", density, density_esd, "g/cm^3"))
+        absorption = _absorption(state, seen, index, volume)
+        if absorption is not None:
+            derived.append(_derived(f"{prefix}.linear_absorption", absorption, None, "1/cm"))
         if fraction is not None:
             derived.append(_derived(f"{prefix}.weight_fraction", fraction["value"], fraction["esd"], ""))
         derived.extend(_microstructure(prefix, micro[index]))
     return phases, derived
+
+
+def _absorption(state: State, seen: Evaluation, index: int, volume: float) -> float | None:
+    """Return the linear absorption coefficient of a phase's crystals for the first X-ray line, 1/cm."""
+    if state.instrument.source.kind != "xray_cw":
+        return None
+    counts: dict[str, float] = {}
+    sites = seen.model.phases[index].sites
+    for number, atom in enumerate(state.structure.phases[index].atoms):
+        element = gemmi.Element(re.sub("[^A-Za-z].*", "", atom.species)).name
+        count = seen.values[f"phases.{index}.atoms.{number}.occ"] * len(sites.ops[number][0])
+        counts[element] = counts.get(element, 0.0) + count
+    try:
+        return float(linear_attenuation(counts, volume, state.instrument.source.lines[0].wavelength.value))
+    except (KeyError, ValueError):  # an element or a wavelength that the table does not have
+        return None
 
 
 def _derived(name: str, value: float, esd: float | None, unit: str) -> dict[str, Any]:

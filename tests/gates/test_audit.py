@@ -7,7 +7,7 @@ import math
 import pytest
 
 from autoxrd.domain.action import ActionKind
-from autoxrd.domain.state import Feature, FitState, MeasuredValue, PhaseSummary, Violation
+from autoxrd.domain.state import Feature, FitState, MeasuredValue, ParameterValue, PhaseSummary, Violation
 from autoxrd.gates.audit import final_audit, misfit_beyond_noise
 from autoxrd.gates.policy import Policy, load_policy
 from tests.gates.factory import state
@@ -103,3 +103,27 @@ def test_a_phase_within_its_error_is_named() -> None:
 
 def test_a_high_correlation_is_named() -> None:
     assert audit(state(max_correlation=0.985))[2] == {"correlation_high"}
+
+
+def _mixture(heavy_absorption: float) -> FitState:
+    phases = [
+        PhaseSummary(name=name, space_group="P 1", weight_fraction=MeasuredValue(value=share, esd=0.002), cell={})
+        for name, share in (("light", 0.93), ("heavy", 0.07))
+    ]
+    values = {"density": 4.0, "linear_absorption": 120.0}
+    rows = [
+        ParameterValue(name=f"phase.{phase}.{name}", value=value, derived=True)
+        for phase, changed in (("light", {}), ("heavy", {"linear_absorption": heavy_absorption}))
+        for name, value in (values | changed).items()
+    ]
+    made = state()
+    return made.model_copy(update={"phases": tuple(phases), "parameters": (*made.parameters, *rows)})
+
+
+def test_phases_that_absorb_differently_are_told_with_what_ordinary_grains_would_do() -> None:
+    _, _, warnings = final_audit(_mixture(1200.0), policy=DEFAULT, last_kind=ActionKind.JOINT)
+    (found,) = [w for w in warnings if w.code == "microabsorption"]
+    assert "heavy" in found.text
+    assert found.measured is not None
+    assert found.measured > 0.02
+    assert "microabsorption" not in audit(_mixture(140.0))[2]
