@@ -209,11 +209,12 @@ def _audit_absorption(state: FitState, policy: Policy, found: _Findings) -> None
     diameter, limit = policy.audit.grain_diameter_um, policy.audit.microabsorption_warn
     corrected = corrected_fractions(absorbers, radius_um=0.5 * diameter)
     changes = [new - old.weight_fraction for new, old in zip(corrected, absorbers, strict=True)]
-    worst = max(range(len(changes)), key=lambda index: abs(changes[index]))
-    if abs(changes[worst]) > limit:
+    largest = max(abs(change) for change in changes)
+    if largest > limit:
+        worst = max(range(len(changes)), key=lambda index: abs(changes[index]) / max(corrected[index], 1e-9))
         text = (
             f"microabsorption: with grains of {diameter:g} um {state.phases[worst].name} would be"
             f" {100 * corrected[worst]:.1f} % by weight, not {100 * absorbers[worst].weight_fraction:.1f} %; the phases"
             " absorb too differently for fractions without a known grain size"
         )
-        found.add(abstain=False, code="microabsorption", text=text, measured=abs(changes[worst]), limit=limit)
+        found.add(abstain=False, code="microabsorption", text=text, measured=largest, limit=limit)

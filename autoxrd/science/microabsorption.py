@@ -10,8 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 __all__ = ["Absorber", "brindley_factor", "corrected_fractions"]
 
 _ROUNDS = 100
@@ -54,16 +52,16 @@ def corrected_fractions(phases: Sequence[Absorber], radius_um: float) -> tuple[f
     The mean absorption is that of the corrected mixture, by volume and without pores; fixed point of
     w' = (w / tau) / sum(w / tau).
     """
-    refined = np.array([phase.weight_fraction for phase in phases])
-    density = np.array([phase.density_g_cm3 for phase in phases])
-    absorption = np.array([phase.absorption_per_cm for phase in phases])
-    fractions = refined
+    refined = [phase.weight_fraction for phase in phases]
+    fractions = list(refined)
     for _ in range(_ROUNDS):
-        volume = fractions / density
-        contrast = (absorption - float(volume @ absorption) / float(volume.sum())) * radius_um * 1e-4
-        kept = np.array([brindley_factor(float(x)) for x in contrast])
-        following = (refined / kept) / float((refined / kept).sum())
-        if np.max(np.abs(following - fractions)) < 1e-12:
-            break
+        volumes = [w / phase.density_g_cm3 for w, phase in zip(fractions, phases, strict=True)]
+        mean = sum(v * phase.absorption_per_cm for v, phase in zip(volumes, phases, strict=True)) / sum(volumes)
+        kept = [brindley_factor((phase.absorption_per_cm - mean) * radius_um * 1e-4) for phase in phases]
+        shares = [w / k for w, k in zip(refined, kept, strict=True)]
+        following = [share / sum(shares) for share in shares]
+        settled = max(abs(new - old) for new, old in zip(following, fractions, strict=True)) < 1e-12
         fractions = following
-    return tuple(float(value) for value in fractions)
+        if settled:
+            break
+    return tuple(fractions)
