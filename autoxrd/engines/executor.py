@@ -11,9 +11,10 @@ import itertools
 import json
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from autoxrd.errors import (
 __all__ = ["ProtocolSession", "SessionSettings"]
 
 PROTOCOL = 1
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,15 @@ class ProtocolSession:
             UserInputError: the engine cannot use this input.
             EngineError: the process failed.
         """
+        return self._repeated(lambda: self._prepare(pattern, instrument, structures, settings))
+
+    def _prepare(
+        self,
+        pattern: Pattern,
+        instrument: Instrument,
+        structures: Sequence[CrystalStructure],
+        settings: Mapping[str, object],
+    ) -> Snapshot:
         request = {
             "axis": pattern.axis.value,
             "instrument": _instrument_json(instrument),
@@ -117,6 +128,9 @@ class ProtocolSession:
             UserInputError: the command cannot be carried out on this model.
         """
         self._check(snapshot)
+        return self._repeated(lambda: self._execute(snapshot, command))
+
+    def _execute(self, snapshot: Snapshot, command: EngineCommand) -> tuple[Snapshot, EngineResult]:
         with _Folder(self) as folder:
             (folder / "snapshot.in").write_bytes(snapshot.payload)
             soft = self._settings.soft_share * self._settings.command_seconds
@@ -134,6 +148,9 @@ class ProtocolSession:
             EngineError: the process failed.
         """
         self._check(snapshot)
+        return self._repeated(lambda: self._export(snapshot, kinds))
+
+    def _export(self, snapshot: Snapshot, kinds: Sequence[str]) -> Mapping[str, bytes]:
         with _Folder(self) as folder:
             (folder / "snapshot.in").write_bytes(snapshot.payload)
             answer = self._ask("export", folder, kinds=list(kinds))
@@ -145,6 +162,19 @@ class ProtocolSession:
             self._child.close()
         self._child = None
         self._greeting = None
+
+    def _repeated(self, call: Callable[[], _T]) -> _T:
+        """Carry out a command; once more in a new process where the first one was killed.
+
+        A command is a pure function of its files: to repeat it changes nothing. A process that is killed once met
+        bad luck (memory was short, someone ended it); one that ends twice ends because of the command.
+        """
+        try:
+            return call()
+        except EngineCrashed as error:
+            if error.code != "engine_crashed":
+                raise
+        return call()
 
     def _check(self, snapshot: Snapshot) -> None:
         if snapshot.engine != self.name:

@@ -43,12 +43,13 @@ def test_the_next_command_after_a_wall_clock_starts_a_new_process(session: Proto
     assert session.starts == 2
 
 
-def test_the_next_command_after_a_crash_starts_a_new_process(session: ProtocolSession) -> None:
+def test_a_command_that_ends_its_process_is_tried_once_more_and_no_oftener(session: ProtocolSession) -> None:
     session.hello()
     with pytest.raises(EngineCrashed):
         ask(session, "crash")
-    session.hello()
     assert session.starts == 2
+    session.hello()
+    assert session.starts == 3
 
 
 def test_waiting_is_counted_as_engine_time(session: ProtocolSession) -> None:
