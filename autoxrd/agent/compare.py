@@ -186,7 +186,7 @@ def _compared(engines: tuple[str, str], state: FitState, result: EngineResult, s
 def _comparable(first: ParameterValue, second: ParameterValue) -> bool:
     told = first.released or (first.derived and first.esd is not None) or first.name.endswith("weight_fraction")
     unlike = any(fnmatchcase(first.name, glob) for glob in _UNLIKE)
-    return told and not unlike and first.unit.split(" ")[0] == second.unit.split(" ")[0]
+    return told and not unlike and first.unit == second.unit
 
 
 def _row(first: ParameterValue, second: ParameterValue) -> Row:
