@@ -216,7 +216,7 @@ def _microstructure(prefix: str, values: dict[str, float], esds: dict[str, float
     if strain > 0.0:
         esd = esds.get(f"{prefix}.strain")
         scaled = None if not esd else 100.0 * math.radians(esd)
-        rows.append(_derived(f"{prefix}.microstrain_percent", 100.0 * math.radians(strain), scaled, "percent"))
+        rows.append(_derived(f"{prefix}.microstrain_percent", 100.0 * math.radians(strain), scaled, "percent (FWHM)"))
     return rows
 
 
