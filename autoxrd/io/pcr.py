@@ -139,12 +139,18 @@ def _ties(released: dict[int, list[Slot]]) -> list[Notice]:
         first = members[0]
         for other in members[1:]:
             same = _multiplier(other.code) == _multiplier(first.code)
-            kind = other.name.rsplit(".", 1)[-1] == first.name.rsplit(".", 1)[-1]
+            kind = _quantity(other) == _quantity(first)
             apart = abs(other.value - first.value) > _TIED * max(abs(first.value), abs(other.value))
             if same and kind and apart:
                 text = f"parameter {number} ties {first.name} = {first.value:g} and {other.name} = {other.value:g}."
                 notices.append(Notice("tied_values_differ", f"{text} A tie moves both alike; they stay different."))
     return notices
+
+
+def _quantity(slot: Slot) -> str:
+    """Return what a slot is of: tied cell lengths are to be equal, tied coordinates need not."""
+    last = slot.name.rsplit(".", 1)[-1]
+    return "length" if last in ("a", "b", "c") else last
 
 
 def _switches(found: Walk) -> list[Notice]:

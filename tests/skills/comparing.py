@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["decimals", "differences", "states_number"]
 
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w]*[A-Za-z])")
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w]*[A-Za-z]|\.?\d)")
 _CHANGING = (
     (re.compile(r"\b[0-9a-f]{64}\b"), "HASH"),
     (re.compile(r"\b[0-9a-f]{16}\b"), "ID"),
