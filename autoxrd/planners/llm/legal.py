@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from autoxrd.domain.action import Action, ActionKind, Stage
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.gates.policy_model import Policy
+from autoxrd.gates.preflight import REPLACEABLE
 from autoxrd.gates.selectors import parse_parameter
 from autoxrd.gates.tables import MORE_BACKGROUND, family_allowed
-from autoxrd.planners.rules.catalogue import QUANTITY_BOUNDS, Thresholds
+from autoxrd.planners.rules.catalogue import CURRICULUM, QUANTITY_BOUNDS, Thresholds
+from autoxrd.planners.rules.options import EQUAL_UISO
 
 __all__ = ["Gain", "Legal", "Range", "legal_from", "stage_of"]
 
@@ -81,6 +84,8 @@ class Legal:
         terms: (least, most) background coefficients of a ``background_model``, None where it is not legal.
         axes: phase -> texture axes on offer.
         phases: names of the phases; ``remove_phase`` is legal while there are two.
+        equal: phases whose atoms may share one displacement parameter.
+        replaceable: what is free and can leave the model for another effect.
     """
 
     stage: Stage
@@ -91,6 +96,8 @@ class Legal:
     terms: tuple[int, int] | None
     axes: Mapping[str, tuple[tuple[int, int, int], ...]]
     phases: tuple[str, ...]
+    equal: tuple[str, ...] = ()
+    replaceable: tuple[str, ...] = ()
 
     def selectors(self, kind: ActionKind) -> tuple[str, ...]:
         """Return what an action of a kind may name."""
@@ -105,7 +112,7 @@ def legal_from(state: FitState, policy: Policy, tried: tuple[Action, ...] = ()) 
     Args:
         state: the state.
         policy: the rules.
-        tried: actions that were rejected from this very state; they do not count for the stage.
+        tried: actions that were rejected here or on the way; they do not count for the stage.
     """
     gains = _gains(state, policy)
     stage = stage_of(state, gains, tried)
@@ -128,11 +135,13 @@ def legal_from(state: FitState, policy: Policy, tried: tuple[Action, ...] = ()) 
         terms=terms,
         axes=_axes(state),
         phases=phases,
+        equal=tuple(p for p in phases if f"{GAIN_PREFIX}phase.{p}.uiso{EQUAL_UISO}" in state.features),
+        replaceable=tuple(s for s in state.released if _family(s) in REPLACEABLE),
     )
 
 
 def stage_of(state: FitState, gains: tuple[Gain, ...], tried: tuple[Action, ...]) -> Stage:
-    """Return the first stage of the curriculum in which something promises a significant gain."""
+    """Return the first stage in which something of the rules' curriculum promises a significant gain."""
     if not state.released:
         return Stage.QC
     known, thresholds = {name for action in tried for name in action.parameters}, Thresholds()
@@ -142,6 +151,7 @@ def stage_of(state: FitState, gains: tuple[Gain, ...], tried: tuple[Action, ...]
         if gain.significance >= thresholds.gain_per_parameter
         and gain.drop >= thresholds.relative_drop
         and gain.selector not in known
+        and any(fnmatchcase(gain.selector, glob) for rule in CURRICULUM for glob in rule.gains)
     ]
     for stage, kinds in _GROUPS:
         if any(kind in kinds for gain in worth for kind in gain.kinds):
@@ -169,6 +179,11 @@ def _may(kind: ActionKind, family: str, selector: str, policy: Policy) -> bool:
     if not family_allowed(family, kind, policy):
         return False
     return kind not in policy.high_risk.kinds or _range(selector) is not None
+
+
+def _family(selector: str) -> str:
+    meaning = parse_parameter(selector)
+    return "" if meaning is None else meaning.family
 
 
 def _range(selector: str) -> Range | None:
