@@ -42,12 +42,12 @@ class Windows:
 
 def windows_between(x: FloatArray, lower: FloatArray, upper: FloatArray) -> Windows:
     """Return the windows of points with ``lower <= x <= upper``; empty ones are kept with no element."""
-    low = np.searchsorted(x, lower, side="left").astype(np.int64)
-    high = np.maximum(np.searchsorted(x, upper, side="right").astype(np.int64), low)
+    low = x.searchsorted(lower, side="left")
+    high = np.maximum(x.searchsorted(upper, side="right"), low)
     length = high - low
-    start = np.concatenate(([0], np.cumsum(length)[:-1])).astype(np.int64) if length.size else length
-    owner = np.repeat(np.arange(length.size, dtype=np.int64), length)
-    point = np.arange(owner.size, dtype=np.int64) - np.repeat(start - low, length)
+    start = np.cumsum(length) - length
+    owner = np.arange(length.size).repeat(length)
+    point = np.arange(owner.size) + (low - start).repeat(length)
     return Windows(owner, point, start, low, high)
 
 
