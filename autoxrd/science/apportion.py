@@ -32,7 +32,7 @@ def apportion(frame: Frame) -> Apportioned:
     point = windows.point
     # what a unit of each line's own curve is worth at each channel
     unit = frame.step / np.maximum(np.maximum(frame.net_calc, frame.totals.value), 1e-300)
-    reflection = np.repeat(frame.lines.reflection, windows.high - windows.low)
+    reflection = frame.lines.reflection.repeat(windows.length)
     count = int(frame.reflections.position.size)
     return Apportioned(
         observed=sum_by(reflection, value * (unit * frame.net_obs)[point], count),

@@ -34,24 +34,35 @@ def piece_medians(values: FloatArray, count: int) -> FloatArray:
 
 def small_inverse(normal: FloatArray) -> FloatArray:
     """Return the inverse of a symmetric positive matrix, scaled to unit diagonal first; a ridge keeps it finite."""
+    if normal.shape[0] <= len(_SHORT):
+        return np.array(_SHORT[normal.shape[0] - 1](normal.tolist()))
     scale = np.sqrt(np.maximum(normal.diagonal(), 0.0))
     scale[scale <= 0] = 1.0
     products = scale[:, None] * scale
     scaled = normal / products
     scaled.flat[:: scaled.shape[0] + 1] += _RIDGE
-    return np.asarray(_inverse(scaled) / products)
+    return np.asarray(np.linalg.inv(scaled) / products)
 
 
-def _inverse(matrix: FloatArray) -> FloatArray:
-    """Return the inverse; of one or two rows without the call of a library, which takes ten times as long."""
-    size = matrix.shape[0]
-    if size == 1:
-        return 1.0 / matrix
-    if size > 2:
-        return np.asarray(np.linalg.inv(matrix))
-    (first, across), (_, second) = matrix.tolist()
-    # equal diagonals: the difference of squares as a product keeps its digits
-    root = math.sqrt(first * second)
-    determinant = (root - across) * (root + across)
-    inverse: FloatArray = np.array([[second, -across], [-across, first]]) / determinant
-    return inverse
+def _scaled(diagonal: float) -> tuple[float, float]:
+    """Return the square of the scale, and the diagonal element after scaling."""
+    return (diagonal, 1.0 + _RIDGE) if diagonal > 0 else (1.0, min(diagonal, 0.0) + _RIDGE)
+
+
+def _one_row(normal: list[list[float]]) -> list[list[float]]:
+    square, scaled = _scaled(normal[0][0])
+    return [[1.0 / (scaled * square)]]
+
+
+def _two_rows(normal: list[list[float]]) -> list[list[float]]:
+    (first, across), (_, second) = normal
+    (a2, a), (b2, b) = _scaled(first), _scaled(second)
+    product = math.sqrt(a2 * b2)
+    off, root = across / product, math.sqrt(max(a * b, 0.0))
+    # the difference of squares as a product keeps its digits
+    determinant = (root - off) * (root + off)
+    return [[b / (a2 * determinant), -off / (product * determinant)], [-off / (product * determinant), a / (b2 * determinant)]]
+
+
+_SHORT = (_one_row, _two_rows)
+"""Of one and two rows in plain numbers: the call of a library takes ten times as long."""

@@ -6,7 +6,6 @@ and only their sums are kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,8 +19,6 @@ __all__ = ["Curves", "LineArrays", "Totals", "evaluate"]
 
 IntArray = NDArray[np.int64]
 
-_CHUNK = 8_192
-"""Elements (line times channel) that are evaluated at a time."""
 _OWN = 4
 """Value, shift, width and skew are wanted of each peak's own lines; the tails only of all together."""
 
@@ -87,7 +84,7 @@ class Curves:
     own: FloatArray
 
 
-def evaluate(x: FloatArray, lines: LineArrays, windows: Windows, peaks: Windows) -> Curves:
+def evaluate(x: FloatArray, lines: LineArrays, windows: Windows, peaks: Windows, room: FloatArray) -> Curves:
     """Evaluate all lines.
 
     Args:
@@ -95,24 +92,20 @@ def evaluate(x: FloatArray, lines: LineArrays, windows: Windows, peaks: Windows)
         lines: shape (m,).
         windows: one for each line, on which it is evaluated.
         peaks: one for each peak, on which it is fitted.
+        room: memory to work in.
     """
-    length = windows.high - windows.low
-    line_value = np.empty(windows.point.size)
-    totals, own = np.zeros((ROWS, x.size)), np.zeros((_OWN, peaks.point.size))
+    line_value = np.empty(windows.size)
+    totals, own = np.zeros((ROWS, x.size)), np.zeros((_OWN, peaks.size))
     common = _common(lines.peak, windows, peaks)
-    # fresh memory is slow: the same few rows serve all chunks
-    room = np.empty((SCRATCH_ROWS, max(_CHUNK, int(length.max(initial=0)))))
-    for part in chunks(windows.start, length, _CHUNK):
-        first = int(windows.start[part.start])
-        size = int(windows.start[part.stop - 1] + length[part.stop - 1]) - first
-        if size == 0:
-            continue
-        point, owner = windows.point[first : first + size], windows.owner[first : first + size] - part.start
+    for part, scratch in chunks(windows, room, SCRATCH_ROWS):
+        run, first = windows.run(part), int(windows.start[part.start])
+        point = run.point
         shapes = LineShapes(lines.position[part], lines.fwhm[part], lines.eta[part], lines.area[part])
-        rows = templates(x[point], owner, shapes, room[:, :size])
-        line_value[first : first + size] = rows[0]
-        begin = int(point.min())
-        _add(totals, begin, point - begin, rows)
+        rows = templates(x[point], run.owner, shapes, scratch)
+        line_value[first : first + point.size] = rows[0]
+        begin = int(run.low.min())
+        point -= begin
+        _add(totals, begin, point, rows)
         _add_own(own, common, part, first, rows)
     return Curves(line_value, Totals(*totals), own)
 
@@ -147,15 +140,16 @@ def _add_own(own: FloatArray, common: _Common, part: slice, first: int, rows: Fl
     size = int(count.sum())
     if size == 0:
         return
-    at = np.arange(size) - np.repeat(np.cumsum(count) - count, count)
-    target = at + np.repeat(common.target[part], count)
-    at += np.repeat(common.source[part] - first, count)
+    before = np.cumsum(count) - count
+    at, target = np.arange(size), np.arange(size)
+    at += (common.source[part] - first - before).repeat(count)
+    target += (common.target[part] - before).repeat(count)
     begin = int(target.min())
     target -= begin
-    _add(own, begin, target, [row[at] for row in rows[:_OWN]])
+    _add(own, begin, target, rows[:_OWN].take(at, axis=1))
 
 
-def _add(out: FloatArray, begin: int, local: IntArray, rows: Sequence[FloatArray] | FloatArray) -> None:
+def _add(out: FloatArray, begin: int, local: IntArray, rows: FloatArray) -> None:
     """Add elements to rows of ``out`` from column ``begin`` on; only the columns of this chunk are touched."""
     size = int(local.max()) + 1
     for row, values in zip(out, rows, strict=True):

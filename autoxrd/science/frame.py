@@ -13,7 +13,7 @@ from autoxrd.science.curves import Curves, Totals, evaluate
 from autoxrd.science.inputs import FitArrays, MeasureContext, ReflectionArrays
 from autoxrd.science.noise import projection_variance
 from autoxrd.science.settings import ReflectionSettings
-from autoxrd.science.shapes import Windows, pseudo_voigt, windows_between
+from autoxrd.science.shapes import Windows, pseudo_voigt, room_for_chunks, windows_between
 
 __all__ = ["Frame", "Lines", "Peaks", "Reflections", "build_frame", "explained_share", "moved_frame"]
 
@@ -79,6 +79,7 @@ class Frame:
         step: width of each channel on the axis, shape (n,).
         moved_by: shift already given to each reflection, unit of the axis, shape (r,).
         widened_by: factor already given to each reflection's FWHM, shape (r,).
+        room: memory to work in; its content means nothing.
     """
 
     x: FloatArray
@@ -98,6 +99,7 @@ class Frame:
     angular: bool
     wavelength_angstrom: float
     settings: ReflectionSettings
+    room: FloatArray
 
     @property
     def totals(self) -> Totals:
@@ -217,6 +219,7 @@ def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
     windows = _line_windows(x, lines, settings.line_fwhm)
     peaks = _peaks(x, lines, reflections, count, len(result.phases), settings.window_fwhm)
     variance = projection_variance(result.y_obs, result.sigma, result.y_calc)
+    room = room_for_chunks()
     return Frame(
         x=x,
         net_obs=result.y_obs - result.background,
@@ -229,12 +232,13 @@ def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
         reflections=reflections,
         peaks=peaks,
         line_windows=windows,
-        curves=evaluate(x, lines, windows, peaks.windows),
+        curves=evaluate(x, lines, windows, peaks.windows, room),
         moved_by=np.zeros(reflections.position.size),
         widened_by=np.ones(reflections.position.size),
         angular=context.axis is AxisKind.TWO_THETA,
         wavelength_angstrom=wavelengths[0] if wavelengths else float("nan"),
         settings=settings,
+        room=room,
     )
 
 
@@ -282,7 +286,7 @@ def moved_frame(
         reflections=reflections,
         peaks=peaks,
         line_windows=windows,
-        curves=evaluate(frame.x, lines, windows, peaks.windows),
+        curves=evaluate(frame.x, lines, windows, peaks.windows, frame.room),
         moved_by=shift,
         widened_by=widening,
     )
@@ -306,9 +310,10 @@ def _difference(frame: Frame, old: Lines, new: Lines) -> FloatArray:
         reach = frame.settings.tail_fwhm * np.maximum(old.fwhm, new.fwhm)[part]
         middle = 0.5 * (old.position + new.position)[part]
         windows = windows_between(frame.x, middle - reach, middle + reach)
-        owner, x, area = part[windows.owner], frame.x[windows.point], old.area
+        owner, point, area = part[windows.owner], windows.point, old.area
+        x = frame.x[point]
         values = pseudo_voigt(x, new.position[owner], new.fwhm[owner], old.eta[owner])
         values -= pseudo_voigt(x, old.position[owner], old.fwhm[owner], old.eta[owner])
         values *= area[owner]
-        change += sum_by(windows.point, values, frame.x.size)
+        change += sum_by(point, values, frame.x.size)
     return change

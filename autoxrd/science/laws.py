@@ -112,10 +112,10 @@ class LawProblem:
 
     def fit(self, names: tuple[str, ...]) -> LawFit:
         """Return the fit by a subset of the laws."""
-        at = [self.names.index(name) for name in names]
-        if not at:
+        if not names:
             return LawFit((), np.zeros(0), np.zeros((0, 0)), self.chi2_null)
-        normal, right = self.normal[np.ix_(at, at)], self.right[at]
+        at = np.array([self.names.index(name) for name in names])
+        normal, right = self.normal[at[:, None], at], self.right[at]
         inverse = small_inverse(normal)
         coefficient = inverse @ right
         chi2 = max(self.chi2_null - float(coefficient @ right), 0.0)
@@ -160,19 +160,20 @@ class Strains:
 def strains_of(result: FitArrays, frame: Frame) -> Strains:
     """Return the cell changes of all phases."""
     table = frame.reflections
-    grouped = table.peak >= 0
-    owner, area = table.peak[grouped], np.maximum(table.area[grouped], 1e-300)
+    grouped, area = table.peak >= 0, np.maximum(table.area, 1e-300)
     count = int(frame.peaks.position.size)
     by_reflection, by_peak = [], []
     for index, phase in enumerate(result.phases):
-        own = table.phase == index
+        own = np.flatnonzero(table.phase == index)
         rows = cell_strains(table.hkl[own], phase.structure.cell, phase.structure.operations)
-        full = np.zeros((rows.shape[0], own.size))
+        full = np.zeros((rows.shape[0], table.phase.size))
         full[:, own] = rows
-        weight = sum_by(owner, area * own[grouped], count)
-        weight = np.where(weight > 0, weight, 1.0)
+        own = own[grouped[own]]
+        owner, share = table.peak[own], area[own]
+        weight = sum_by(owner, share, count)
+        weight[weight <= 0] = 1.0
         by_reflection.append(full)
-        by_peak.append(np.array([sum_by(owner, area * row[grouped], count) / weight for row in full]))
+        by_peak.append(np.array([sum_by(owner, share * row[own], count) / weight for row in full]))
     return Strains(tuple(by_reflection), tuple(by_peak))
 
 

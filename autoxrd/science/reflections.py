@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.science.arrays import sum_by
 from autoxrd.science.frame import Frame
-from autoxrd.science.shapes import chunks
+from autoxrd.science.shapes import Windows, chunks
 
 __all__ = ["LocalFit", "PeakMeasures", "local_fits", "measure_peaks"]
 
 IntArray = NDArray[np.int64]
 
-_CHUNK = 8_192
-"""Elements (peak times channel) whose columns are held at a time."""
+_COLUMNS = 7
+"""Value, shift, width and skew of the peak itself, value and shift of its neighbours, a constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,9 @@ def _solved(normal: FloatArray, right: FloatArray, total: FloatArray, points: In
     return LocalFit(scaled / scale, inverse / (scale[:, :, None] * scale[:, None, :]), chi2, points)
 
 
-def _columns(frame: Frame, elements: slice, columns: FloatArray) -> FloatArray:
+def _columns(frame: Frame, point: IntArray, own: FloatArray, columns: FloatArray) -> FloatArray:
     """Fill the seven columns on some of the peak elements; return the calculated net intensity there."""
-    point, totals, own = frame.peaks.windows.point[elements], frame.totals, frame.curves.own[:, elements]
+    totals = frame.totals
     columns[:4] = own
     value = totals.value[point]
     np.subtract(value, own[0], out=columns[4])
@@ -154,20 +154,19 @@ def _columns(frame: Frame, elements: slice, columns: FloatArray) -> FloatArray:
 def measure_peaks(frame: Frame) -> PeakMeasures:
     """Return the deviations of every peak of a frame."""
     windows = frame.peaks.windows
-    nonempty = np.flatnonzero(windows.high > windows.low)
     purity = np.zeros(windows.low.size)
+    nonempty = np.flatnonzero(windows.length)
     if nonempty.size == 0:
         return _assemble(frame, None, nonempty, purity)
-    start = windows.start[nonempty]
-    points = _points(start, windows.point.size)
-    normal, right = np.empty((start.size, 7, 7)), np.empty((start.size, 7))
-    total, own, under = np.empty(start.size), np.empty(start.size), np.empty(start.size)
-    room = np.empty((2, 7, max(_CHUNK, int(points.max()))))
-    for part in chunks(start, points, _CHUNK):
-        first, last = int(start[part.start]), int(start[part.stop - 1] + points[part.stop - 1])
-        columns, weighted = room[:, :, : last - first]
-        net = _columns(frame, slice(first, last), columns)
-        point, begins = windows.point[first:last], start[part] - first
+    filled = Windows(windows.low[nonempty], windows.high[nonempty], windows.start[nonempty])
+    count = nonempty.size
+    normal, right = np.empty((count, _COLUMNS, _COLUMNS)), np.empty((count, _COLUMNS))
+    total, own, under = np.empty(count), np.empty(count), np.empty(count)
+    for part, room in chunks(filled, frame.room, 2 * _COLUMNS):
+        columns, weighted = room[:_COLUMNS], room[_COLUMNS:]
+        run, first = filled.run(part), int(filled.start[part.start])
+        point, begins = run.point, run.start
+        net = _columns(frame, point, frame.curves.own[:, first : first + point.size], columns)
         weight = frame.weight[point]
         np.multiply(columns, weight, out=weighted)
         normal[part] = _normal(columns, weighted, begins)
@@ -175,7 +174,7 @@ def measure_peaks(frame: Frame) -> PeakMeasures:
         net *= columns[0]
         under[part] = np.add.reduceat(net, begins)
         own[part] = np.add.reduceat(np.multiply(columns[0], columns[0], out=net), begins)
-    fit = _solved(normal, right, total, points, frame.settings.condition_ridge)
+    fit = _solved(normal, right, total, filled.length, frame.settings.condition_ridge)
     purity[nonempty] = own / np.maximum(under, 1e-300)
     return _assemble(frame, fit, nonempty, purity)
 

@@ -10,17 +10,7 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 
-__all__ = [
-    "FWHM_PER_SIGMA",
-    "ROWS",
-    "SCRATCH_ROWS",
-    "LineShapes",
-    "Windows",
-    "chunks",
-    "pseudo_voigt",
-    "templates",
-    "windows_between",
-]
+__all__ = ["FWHM_PER_SIGMA", "ROWS", "SCRATCH_ROWS", "LineShapes", "Windows", "chunks", "pseudo_voigt", "room_for_chunks", "templates", "windows_between"]
 
 IntArray = NDArray[np.int64]
 
@@ -34,46 +24,79 @@ _SKEW = 8.0 / (6.0 * float(FWHM_PER_SIGMA) ** 3)
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Ragged windows of points, laid end to end.
+    """Ragged windows of points, laid end to end. What has one entry per element is made when asked for.
 
     Args:
-        owner: which window an element belongs to, shape (n_elements,).
-        point: index into the pattern, shape (n_elements,).
-        start: first element of each window, shape (n_windows,).
         low, high: first point and one past the last of each window, shape (n_windows,).
+        start: first element of each window, shape (n_windows,).
     """
 
-    owner: IntArray
-    point: IntArray
-    start: IntArray
     low: IntArray
     high: IntArray
+    start: IntArray
+
+    @property
+    def length(self) -> IntArray:
+        """Number of elements of each window, shape (n_windows,)."""
+        return self.high - self.low
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(self.start[-1] + self.high[-1] - self.low[-1]) if self.start.size else 0
+
+    @property
+    def owner(self) -> IntArray:
+        """Which window an element belongs to, shape (n_elements,)."""
+        return np.arange(self.low.size).repeat(self.length)
+
+    @property
+    def point(self) -> IntArray:
+        """Index into the pattern, shape (n_elements,)."""
+        return np.arange(self.size) + (self.low - self.start).repeat(self.length)
+
+    def run(self, part: slice) -> Windows:
+        """Return some consecutive windows."""
+        start = self.start[part]
+        return Windows(self.low[part], self.high[part], start - start[0] if start.size else start)
 
 
 def windows_between(x: FloatArray, lower: FloatArray, upper: FloatArray) -> Windows:
     """Return the windows of points with ``lower <= x <= upper``; empty ones are kept with no element."""
-    low = np.searchsorted(x, lower, side="left").astype(np.int64)
-    high = np.maximum(np.searchsorted(x, upper, side="right").astype(np.int64), low)
+    low = x.searchsorted(lower, side="left")
+    high = np.maximum(x.searchsorted(upper, side="right"), low)
     length = high - low
-    start = np.concatenate(([0], np.cumsum(length)[:-1])).astype(np.int64) if length.size else length
-    owner = np.repeat(np.arange(length.size, dtype=np.int64), length)
-    point = np.arange(owner.size, dtype=np.int64) - np.repeat(start - low, length)
-    return Windows(owner, point, start, low, high)
+    return Windows(low, high, np.cumsum(length) - length)
 
 
-def chunks(start: IntArray, length: IntArray, elements: int) -> Iterator[slice]:
-    """Yield runs of consecutive windows that hold at most so many elements together, or are one large window."""
-    ends = start + length
+def room_for_chunks() -> FloatArray:
+    """Return memory that :func:`chunks` of elements can be worked on in; fresh memory for each is what takes time."""
+    return np.empty((_ROOM, _CHUNK))
+
+
+def chunks(windows: Windows, room: FloatArray, rows: int) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield runs of consecutive windows with rows of the room, shape (rows, elements of the run).
+
+    A window that is too large for the room comes alone and with memory of its own; runs without elements are left out.
+    """
+    ends = windows.start + windows.length
     first = 0
-    while first < start.size:
-        last = max(int(np.searchsorted(ends, start[first] + elements, side="right")), first + 1)
-        yield slice(first, last)
+    while first < ends.size:
+        begin = int(windows.start[first])
+        last = max(int(ends.searchsorted(begin + room.shape[1], side="right")), first + 1)
+        size = int(ends[last - 1]) - begin
+        if size > 0:
+            yield slice(first, last), room[:rows, :size] if size <= room.shape[1] else np.empty((rows, size))
         first = last
 
 
 ROWS = 6
 """What :func:`templates` returns, by row: value, shift, width, skew, low tail, high tail."""
-SCRATCH_ROWS = ROWS + 5
+_USED = ROWS + 5
+SCRATCH_ROWS = _USED + 5
+_CHUNK = 10_240
+"""Elements (line or peak, times channel) that are worked on at a time: they stay in the processor's cache."""
+_ROOM = SCRATCH_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,60 +129,44 @@ def templates(x: FloatArray, owner: IntArray, lines: LineShapes, scratch: FloatA
         lines: the lines.
         scratch: shape (SCRATCH_ROWS, n_elements); the result is its first rows.
     """
-    value, shift, width, skew, low, high, z, z2, lorentz, gauss, other = scratch
-
-    def each(values: FloatArray, out: FloatArray) -> FloatArray:
-        return np.take(values, owner, out=out, mode="clip")
-
-    np.subtract(x, each(lines.position, other), out=z)
-    z *= each(2.0 / lines.fwhm, other)
+    value, shift, width, skew, low, high, z, z2, lorentz, gauss, tall = scratch[:_USED]
+    inverse, height = 2.0 / lines.fwhm, lines.area / lines.fwhm
+    known = np.array((lines.position, inverse, height * _LORENTZ, height * _GAUSS, lines.eta))
+    at, inverse, peak_l, peak_g, eta = known.take(owner, axis=1, out=scratch[_USED:], mode="clip")
+    np.subtract(x, at, out=z)
+    z *= inverse
     np.multiply(z, z, out=z2)
     np.add(z2, 1.0, out=lorentz)
     np.divide(1.0, lorentz, out=lorentz)
     np.multiply(z2, -_LN2, out=gauss)
     np.exp(gauss, out=gauss)
-    height = lines.area / lines.fwhm
-    np.multiply(lorentz, _LORENTZ, out=high)
-    high -= np.multiply(gauss, _GAUSS, out=other)
-    high *= each(height, other)
+    np.multiply(lorentz, peak_l, out=tall)
+    gauss *= peak_g
+    np.subtract(tall, gauss, out=high)
+    np.multiply(high, eta, out=value)
+    value += gauss
+    tall *= eta
+    np.subtract(value, tall, out=gauss)  # the Gaussian part, with its share
+    tall *= lorentz  # l^2, with the height of the Lorentzian part
     np.multiply(high, z < 0.0, out=low)
     high -= low
-    gauss *= each(height * (1.0 - lines.eta) * _GAUSS, other)
-    each(height * lines.eta * _LORENTZ, value)
-    np.multiply(lorentz, lorentz, out=other)  # l^2
-    np.multiply(value, other, out=shift)  # l^2 times the height
-    _skew(z, z2, shift, other, gauss, out=skew, scratch=width)
-    value *= lorentz
-    value += gauss
     # -2 z (l^2 h + ln2 g) is the derivative in z
     np.multiply(gauss, _LN2, out=width)
-    width += shift
+    width += tall
     width *= z
-    width *= 2.0
-    np.multiply(width, each(2.0 / lines.fwhm, other), out=shift)
+    width += width
+    np.multiply(width, inverse, out=shift)
     width *= z
     width -= value
+    # the third derivative: 24 z (1 - z^2) l^4 h and z (12 ln2^2 - 8 ln2^3 z^2) g
+    np.subtract(1.0, z2, out=skew)
+    skew *= tall
+    lorentz *= lorentz
+    skew *= lorentz
+    skew *= -24.0 * _SKEW
+    z2 *= 8.0 * _LN2**3 * _SKEW
+    z2 -= 12.0 * _LN2**2 * _SKEW
+    z2 *= gauss
+    skew += z2
+    skew *= z
     return scratch[:ROWS]
-
-
-def _skew(
-    z: FloatArray,
-    z2: FloatArray,
-    tall: FloatArray,
-    l2: FloatArray,
-    gauss: FloatArray,
-    *,
-    out: FloatArray,
-    scratch: FloatArray,
-) -> None:
-    """Fill ``out`` with -(sigma^3/6) d3/dx3: of the Lorentzian, in z, 24 z (1 - z^2) l^4 h, of the Gaussian z (12 ln2^2 - 8 ln2^3 z^2) g."""
-    np.subtract(1.0, z2, out=out)
-    out *= tall
-    out *= l2
-    out *= 24.0
-    np.multiply(z2, -8.0 * _LN2**3, out=scratch)
-    scratch += 12.0 * _LN2**2
-    scratch *= gauss
-    out += scratch
-    out *= z
-    out *= -_SKEW

@@ -175,7 +175,12 @@ class _Projector:
     def __init__(self, nuisance: FloatArray, weight: FloatArray) -> None:
         root = np.sqrt(weight)
         self._root = root
-        self._basis = np.linalg.qr(nuisance * root[:, None])[0]
+        first, second = (nuisance * root[:, None]).T
+        first = first / np.sqrt(first @ first)
+        # twice: what is left of a nearly parallel column after once is not yet at a right angle
+        for _ in range(2):
+            second = second - (second @ first) * first
+        self._basis = np.stack((first, second / np.sqrt(max(second @ second, 1e-300))), axis=1)
 
     def __call__(self, values: FloatArray) -> FloatArray:
         scaled = values * self._root

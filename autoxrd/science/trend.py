@@ -53,17 +53,20 @@ def robust_fit(columns: FloatArray, values: FloatArray, esds: FloatArray) -> Rob
     dof = target.size - columns.shape[1]
     # with few degrees of freedom the median of |left| is small by construction
     shrunk = float(np.sqrt(target.size / max(dof, 1)))
-    weights, cycles = np.ones_like(target), 0
+    weights, weighted, cycles = np.ones_like(target), scaled.T, 0
     while True:
-        inverse = small_inverse(scaled.T @ (scaled * weights[:, None]))
-        coefficient = inverse @ (scaled.T @ (weights * target))
+        inverse = small_inverse(weighted @ scaled)
+        coefficient = inverse @ (weighted @ target)
         left = target - scaled @ coefficient
-        spread = max(1.0, 1.4826 * median(np.abs(left)) * shrunk)
-        new = np.minimum(1.0, _HUBER * spread / np.maximum(np.abs(left), 1e-12))
+        size = np.abs(left)
+        reach = _HUBER * max(1.0, 1.4826 * median(size) * shrunk)
         cycles += 1
-        if cycles == _CYCLES or np.max(np.abs(new - weights)) < _SETTLED:
+        if cycles == 1 and float(size.max()) <= reach:
+            break  # no outlier: every weight stays 1
+        new = np.minimum(1.0, reach / np.maximum(size, 1e-12))
+        if cycles == _CYCLES or float(np.abs(new - weights).max()) < _SETTLED:
             break
-        weights = new
+        weights, weighted = new, scaled.T * new
     chi2 = float(np.dot(weights, left * left))
     scale = max(1.0, chi2 / dof) if dof > 0 else 1.0
     return RobustFit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import product
 
 import gemmi
 import numpy as np
@@ -21,6 +22,8 @@ __all__ = ["check_atoms", "short_contacts"]
 _BLOCK = 1 << 16
 """Distances that are held at a time."""
 _SPECIAL_ANGSTROM = 0.02
+_NEIGHBOURS = np.array(sorted(product((-1.0, 0.0, 1.0), repeat=3), key=lambda t: sum(map(abs, t))))
+"""Lattice translations to the cell itself and the cells around it."""
 
 
 def check_atoms(phase: PhaseOutcome, parameters: Parameters, limits: Limits) -> list[Violation]:
@@ -90,12 +93,9 @@ def _orthogonal(cell: UnitCell) -> FloatArray:
 
 def _translations(cell: UnitCell, reach: float) -> FloatArray:
     """Return lattice translations beside the nearest-image one that can bring atoms within ``reach``."""
-    orth = _orthogonal(cell)
-    spacing = 1.0 / np.linalg.norm(np.linalg.inv(orth), axis=1)
-    if np.all(spacing > 2.0 * reach):
-        return np.zeros((1, 3))
-    grid = np.arange(-1, 2)
-    return np.stack(np.meshgrid(grid, grid, grid, indexing="ij"), axis=-1).reshape(-1, 3).astype(float)
+    reciprocal = gemmi.UnitCell(*cell.as_tuple()).reciprocal()
+    near = 2.0 * reach * max(reciprocal.a, reciprocal.b, reciprocal.c) >= 1.0
+    return _NEIGHBOURS if near else _NEIGHBOURS[:1]
 
 
 def short_contacts(
@@ -122,7 +122,9 @@ def short_contacts(
         # an image on the atom itself is the atom: a special position, given to the digits of a file
         square[(owner == rows[:, None]) & (square < _SPECIAL_ANGSTROM**2)] = np.inf
         best[rows] = np.sqrt(np.minimum.reduceat(square.min(axis=0), first_image, axis=1))
-    first, second = np.nonzero(np.triu(best < limit))
+    first, second = np.nonzero(best < limit)
+    once = first <= second
+    first, second = first[once], second[once]
     return first.astype(np.int64), second.astype(np.int64), best[first, second]
 
 
