@@ -14,7 +14,21 @@ from typing import Annotated
 import typer
 
 from autoxrd import __version__
-from autoxrd.cli import asking, comparing, inputs, inspecting, mcp_server, pcr, policy, refining, service, skills, stepping, transcript
+from autoxrd.cli import (
+    asking,
+    comparing,
+    identifying,
+    inputs,
+    inspecting,
+    mcp_server,
+    pcr,
+    policy,
+    refining,
+    service,
+    skills,
+    stepping,
+    transcript,
+)
 from autoxrd.errors import AutoxrdError, EngineError, NotFound, PolicyError, StorageError, UserInputError
 
 __all__ = ["app", "main"]
@@ -28,6 +42,7 @@ app = typer.Typer(
 )
 app.command("inspect")(inputs.inspect)
 app.command("refine")(refining.refine)
+app.command("identify")(identifying.identify)
 app.command("demo")(refining.demo)
 app.command("resume")(refining.resume)
 app.command("graph")(inspecting.graph)
