@@ -15,7 +15,10 @@ from autoxrd.gates.metrics import read_metric
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
 from autoxrd.science.settings import UnexplainedSettings
 
-__all__ = ["PhaseRules", "next_change", "phase_names"]
+__all__ = ["BEFORE_PHASES", "PhaseRules", "next_change", "phase_names"]
+
+BEFORE_PHASES = frozenset(("linear", "shift", "cell", "lorentzian", "gaussian", "curve", "profile", "asymmetry"))
+"""Groups of the curriculum that are worked through before the set of phases is asked: lines in place, widths right."""
 
 _MEASURED = UnexplainedSettings()
 _CHANGES = (ActionKind.ADD_PHASE, ActionKind.REMOVE_PHASE)

@@ -10,7 +10,7 @@ from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, Thresholds, order
 from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.phase_notes import phase_notes
-from autoxrd.planners.rules.phases import PhaseRules, next_change
+from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, next_change
 from autoxrd.planners.rules.rivals import rival_action, rival_note
 from autoxrd.planners.rules.writing import joint_action, write_action
 
@@ -38,11 +38,12 @@ class RulesPlanner:
         if self._joined(tip, view):
             return self._finish(tip, view, context)
         order = order_of(context.instrument.radiation, context.instrument.geometry)
-        option = self._first_option(tip, view, context, order)
-        if option is None or option.rule.group not in EARLY_GROUPS:
+        before = tuple(groups for groups in order if set(groups) <= BEFORE_PHASES)
+        if self._first_option(tip, view, context, before) is None:
             change = next_change(tip, view, context, self._phase_rules)
             if change is not None:
                 return Proposal(change)
+        option = self._first_option(tip, view, context, order)
         if option is not None:
             return Proposal(write_action(option, view.states[tip], tip, self._thresholds))
         rival = rival_action(tip, view, context, self._thresholds)
