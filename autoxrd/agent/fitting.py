@@ -74,14 +74,16 @@ def _addition(action: Action, parent: FitState, job: Job) -> Edit:
     if structure is None:
         known = ", ".join(s.name for s in job.phases)
         raise PlannerError("phase_unknown", f"There is no candidate {name!r} to add; the job has {known}.")
-    strain = parent.features.get(f"candidate.{name}.strain")
+    replaces = str(action.settings.get("replaces", ""))
+    place = f".for.{replaces}" if replaces else ""
+    strain = parent.features.get(f"candidate.{name}{place}.strain")
     return Edit(
         "add_phase",
         {
             "structure": canonical_json(structure_json(structure)),
             "form_factors": str(job.engine_settings.get("form_factors", "neutral")),
             "strain": strain.value if strain is not None and strain.value is not None else 0.0,
-            "replaces": str(action.settings.get("replaces", "")),
+            "replaces": replaces,
         },
     )
 

@@ -105,4 +105,5 @@ def test_a_rival_is_weighed_in_the_place_of_a_phase() -> None:
     lines = {name: lines_of(table, i, name, WAVELENGTHS) for i, name in enumerate(("corundum", "rutile"))}
     found = candidate_features(result, lines, WAVELENGTHS, SETTINGS)
     assert found["candidate.rutile.for.corundum"].value == pytest.approx(1.0, abs=0.02)
+    assert found["candidate.rutile.for.corundum.strain"].value == pytest.approx(0.0, abs=3e-4)
     assert found["candidate.rutile"].value < 0.02

@@ -32,7 +32,8 @@ def candidate_features(
 
     ``candidate.C``: share of chi2 that C's pattern, its cell moved within the tolerance, would take from the residual;
     ``.C.seen``: share of its expected own intensity that the residual holds; ``.C.strain``: that move of the cell;
-    ``candidate.C.for.P``: what C explains of what P explains, in the place of P, where their patterns are alike.
+    ``candidate.C.for.P``: what C explains of what P explains, in the place of P, where their patterns are alike, and
+    ``candidate.C.for.P.strain`` the move of its cell there.
 
     Args:
         result: the fit.
@@ -121,4 +122,5 @@ def _exchanges(
         theirs = bank.match(other, spectra)
         text = f"likeness of the patterns {alike:.3f}"
         found[f"candidate.{other}.for.{name}"] = plain(theirs.drop / mine.drop, reason=text)
+        found[f"candidate.{other}.for.{name}.strain"] = plain(theirs.strain)
     return found
