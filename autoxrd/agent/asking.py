@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from autoxrd.agent.answers import Audit, CauseFound, Coded, Diagnosis, Features, Release, StateHead
+from autoxrd.agent.auditing import audited
 from autoxrd.agent.job import Job
 from autoxrd.domain.state import FitState
 from autoxrd.errors import NotFound, UserInputError
-from autoxrd.gates.audit import AuditFinding, Verdict, final_audit
+from autoxrd.gates.audit import AuditFinding, Verdict
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.science.diagnosis import DiagnosisSettings, rank_causes
 from autoxrd.store.reading import GraphReader
@@ -128,7 +129,7 @@ def ask_audit(graph: GraphReader, job: Job, named: str | None = None) -> Audit:
     state_id = find_state(graph, named)
     head, state = head_of(graph, state_id), graph.state(state_id)
     path = graph.accepted_path(state_id) if head.status != "rejected" else []
-    audit = final_audit(state, policy=job.policy, last_kind=path[-1][0].action.kind if path else None)
+    audit = audited(graph, job, state, last_kind=path[-1][0].action.kind if path else None)
     reasons, warnings = [_coded(f) for f in audit.reasons], [_coded(f) for f in audit.warnings]
     if head.status == "rejected":
         reasons.insert(0, Coded(code="state_rejected", text="The gate rejected this state: it cannot be a result."))

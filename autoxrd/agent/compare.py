@@ -157,7 +157,7 @@ def _carried_out(
         listener(Prepared(other, root))
         parent = root
         for action, state in path:
-            snapshot, result = session.execute(snapshot, command_for(action, parent))
+            snapshot, result = session.execute(snapshot, command_for(action, parent, job))
             parent = state
         return result
     finally:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from autoxrd.agent.candidates import Candidates
 from autoxrd.agent.codec import encode_result, encode_structures
 from autoxrd.agent.events import Listener, Prepared, StepDone, StepLost, StepStarted, nobody
 from autoxrd.agent.fitting import command_for, measure_state, reachable_rwp
@@ -13,7 +14,7 @@ from autoxrd.agent.job import Job
 from autoxrd.agent.viewing import check_action, graph_view, job_context, known_parameters
 from autoxrd.domain.action import Action, Stage
 from autoxrd.domain.decision import Decision, GateCheck
-from autoxrd.domain.state import FitState
+from autoxrd.domain.state import Feature, FitState
 from autoxrd.engines.protocol import EngineCommand, EngineResult, EngineSession, Snapshot
 from autoxrd.errors import EngineError
 from autoxrd.gates.acceptance import judge, reject
@@ -87,6 +88,7 @@ class Controller:
         self._planner = planner
         self._tell = listener
         self._context = job_context(job)
+        self._candidates: Candidates | None = None
         self._view: GraphView | None = None
         started = time.monotonic()
         self._elapsed = elapsed or (lambda: time.monotonic() - started)
@@ -178,7 +180,7 @@ class Controller:
         snapshot = Snapshot(parent.engine, self._graph.artifacts.get(parent.snapshot))
         before = self._session.engine_seconds
         try:
-            after, result = self._session.execute(snapshot, command_for(action, parent))
+            after, result = self._session.execute(snapshot, command_for(action, parent, self._job))
         except EngineError as error:
             failure = {"code": error.code, "detail": error.detail, "context": error.context}
             decision = reject(action, policy=self._job.policy, preflight=checks, reason=error.code, text=error.detail)
@@ -209,11 +211,20 @@ class Controller:
                 "structures": artifacts.put(encode_structures([p.structure for p in result.phases])),
             },
         )
+        side = self._candidate_features(result)
         if action is not None and action.kind in self._job.policy.measures.reachable_rwp_after:
-            side = reachable_rwp(self._session, snapshot)
-            state = state.model_copy(update={"features": {**state.features, "reachable_rwp": side}})
+            side["reachable_rwp"] = reachable_rwp(self._session, snapshot)
+        if side:
+            state = state.model_copy(update={"features": dict(sorted((state.features | side).items()))})
         # What is judged must be what is recorded: verify recomputes decisions from the record.
         return recorded_form(state)
+
+    def _candidate_features(self, result: EngineResult) -> dict[str, Feature]:
+        if not self._job.candidates:
+            return {}
+        if self._candidates is None:
+            self._candidates = Candidates.evaluated(self._job, self._session)
+        return self._candidates.features(result)
 
     def _current_view(self) -> GraphView:
         if self._view is None:

@@ -7,44 +7,48 @@ from collections.abc import Mapping
 from autoxrd.agent.job import Job
 from autoxrd.domain.action import Action, ActionKind, Bound, Stage
 from autoxrd.domain.state import Feature, FitState
+from autoxrd.engines.encoding import structure_json
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult, EngineSession, Snapshot
-from autoxrd.errors import EngineError
+from autoxrd.errors import EngineError, PlannerError
 from autoxrd.gates.policy import plausibility_limits
+from autoxrd.primitives import canonical_json
 from autoxrd.science.inputs import MeasureContext
 from autoxrd.science.observe import measure
 from autoxrd.science.statistics import weighted_profile_r
 
 __all__ = ["NOT_EXECUTED", "command_for", "measure_state", "reachable_rwp", "released_after"]
 
-NOT_EXECUTED = frozenset({ActionKind.ADD_PHASE, ActionKind.SWITCH_PROFILE, ActionKind.PROFILE_MATCH})
+NOT_EXECUTED = frozenset({ActionKind.SWITCH_PROFILE, ActionKind.PROFILE_MATCH})
 """Kinds that the rules know and no engine command carries out: to run them would do something else than they say."""
 
 _STEP_CYCLES = 40
 _JOINT_CYCLES = 100
+_LEAVING = {ActionKind.REMOVE_PHASE: ("phase",), ActionKind.ADD_PHASE: ("replaces",)}
+"""Settings of an action that name a phase which leaves the model."""
 
 
 def released_after(action: Action, parent: FitState) -> tuple[str, ...]:
     """Return what is free after an action: cumulative, less what a freeze, a removed phase or a rival takes away."""
     if action.kind is ActionKind.FREEZE:
         return tuple(s for s in parent.released if s not in action.parameters)
-    if action.kind is ActionKind.REMOVE_PHASE:
-        gone = f"phase.{action.settings.get('phase')}."
-        return tuple(s for s in parent.released if not s.startswith(gone))
-    kept = (s for s in parent.released if s not in action.instead_of)
+    kept = tuple(s for s in parent.released if s not in action.instead_of)
+    for key in _LEAVING.get(action.kind, ()):
+        if key in action.settings:
+            kept = tuple(s for s in kept if not s.startswith(f"phase.{action.settings[key]}."))
     return tuple(dict.fromkeys((*kept, *action.parameters)))
 
 
-def command_for(action: Action, parent: FitState) -> EngineCommand:
-    """Return the engine command of an action."""
+def command_for(action: Action, parent: FitState, job: Job) -> EngineCommand:
+    """Return the engine command of an action; a phase to be added is taken from the job's candidates."""
     released = released_after(action, parent)
     bounds = {b.selector: b for b in (*parent.bounds, *action.bounds)}
     cycles = _JOINT_CYCLES if action.kind is ActionKind.JOINT else _STEP_CYCLES
     return EngineCommand(
-        released=released, bounds=tuple(bounds.values()), cycles=cycles, edits=_edits(action), gains=True
+        released=released, bounds=tuple(bounds.values()), cycles=cycles, edits=_edits(action, parent, job), gains=True
     )
 
 
-def _edits(action: Action) -> tuple[Edit, ...]:
+def _edits(action: Action, parent: FitState, job: Job) -> tuple[Edit, ...]:
     settings = action.settings
     if action.instead_of:
         return (Edit("neutral", {"selectors": list(action.instead_of), "successors": list(action.parameters)}),)
@@ -58,7 +62,30 @@ def _edits(action: Action) -> tuple[Edit, ...]:
         return (Edit("exclude", {"lower_deg": settings["lower_deg"], "upper_deg": settings["upper_deg"]}),)
     if action.kind is ActionKind.REMOVE_PHASE and "phase" in settings:
         return (Edit("remove_phase", {"phase": settings["phase"]}),)
+    if action.kind is ActionKind.ADD_PHASE:
+        return (_addition(action, parent, job),)
     return ()
+
+
+def _addition(action: Action, parent: FitState, job: Job) -> Edit:
+    """Describe the phase that comes in; its cell starts where its lines were found in the parent state."""
+    name = str(action.settings["phase"])
+    structure = next((s for s in job.phases if s.name == name), None)
+    if structure is None:
+        known = ", ".join(s.name for s in job.phases)
+        raise PlannerError("phase_unknown", f"There is no candidate {name!r} to add; the job has {known}.")
+    replaces = str(action.settings.get("replaces", ""))
+    place = f".for.{replaces}" if replaces else ""
+    strain = parent.features.get(f"candidate.{name}{place}.strain")
+    return Edit(
+        "add_phase",
+        {
+            "structure": canonical_json(structure_json(structure)),
+            "form_factors": str(job.engine_settings.get("form_factors", "neutral")),
+            "strain": strain.value if strain is not None and strain.value is not None else 0.0,
+            "replaces": replaces,
+        },
+    )
 
 
 def reachable_rwp(session: EngineSession, snapshot: Snapshot) -> Feature:
@@ -98,7 +125,7 @@ def measure_state(
     """
     context = MeasureContext(
         instrument=job.instrument,
-        initial={s.name: s for s in job.structures},
+        initial={s.name: s for s in job.phases},
         axis=job.pattern.axis,
         sigma_origin=job.pattern.sigma_origin,
         limits=plausibility_limits(job.policy),

@@ -38,7 +38,8 @@ class Request:
     """What a user asks for.
 
     Args:
-        pattern, structures, instrument: files.
+        pattern, structures, instrument: files; the structures are those that are believed to be there.
+        candidates: files of structures that may be there; with candidates no structure is needed.
         anode, wavelength, radiation, geometry, monochromator_two_theta_deg: what no file says.
         two_theta_limits: range to fit, degrees.
         excluded_regions: regions to leave out, degrees.
@@ -48,7 +49,8 @@ class Request:
     """
 
     pattern: Path
-    structures: tuple[Path, ...]
+    structures: tuple[Path, ...] = ()
+    candidates: tuple[Path, ...] = ()
     instrument: Path | None = None
     anode: str | None = None
     wavelength: str | None = None
@@ -83,7 +85,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
     planner = planner_info(request.planner)
     settings = _planner_settings(planner, request.planner_settings)
     pattern = read_pattern(request.pattern)
-    structures = _structures(request.structures)
+    structures, candidates = _structures(request.structures, request.candidates)
     instrument = resolve_instrument(
         pattern,
         file=request.instrument,
@@ -98,6 +100,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         pattern=pattern,
         instrument=replace(instrument, notices=()),
         structures=structures,
+        candidates=candidates,
         policy=policy,
         engine=request.engine,
         engine_version=version,
@@ -105,7 +108,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         planner_version=planner.version,
         engine_settings=_engine_settings(request, pattern) | _seeds(instrument),
         budget=request.budget,
-        notices=_notices(pattern, instrument.notices, structures),
+        notices=_notices(pattern, instrument.notices, (*structures, *candidates)),
         planner_settings=settings,
     )
     return job, _sources(request)
@@ -120,10 +123,18 @@ def _planner_settings(planner: PlannerInfo, given: Mapping[str, Any]) -> dict[st
     return settings_from(dict(given)).model_dump(mode="json")
 
 
-def _structures(paths: Sequence[Path]) -> tuple[CrystalStructure, ...]:
-    if not paths:
-        raise UserInputError("structure_missing", "No structure was given; name at least one CIF with --structure.")
-    return name_structures([structure for path in paths for structure in read_structures(path)])
+def _structures(
+    given: Sequence[Path], candidates: Sequence[Path]
+) -> tuple[tuple[CrystalStructure, ...], tuple[CrystalStructure, ...]]:
+    """Read the structures believed to be there, and the candidates; names are unique over both."""
+    if not given and not candidates:
+        raise UserInputError(
+            "structure_missing",
+            "No structure was given; name at least one CIF with --structure, or several with --candidate.",
+        )
+    first = [structure for path in given for structure in read_structures(path)]
+    named = name_structures([*first, *(structure for path in candidates for structure in read_structures(path))])
+    return named[: len(first)], named[len(first) :]
 
 
 def _engine_settings(request: Request, pattern: Pattern) -> dict[str, Any]:
@@ -175,6 +186,7 @@ def _notices(
 def _sources(request: Request) -> tuple[SourceFile, ...]:
     sources = [SourceFile("pattern", request.pattern.read_bytes())]
     sources += [SourceFile(f"structure.{i}", path.read_bytes()) for i, path in enumerate(request.structures, 1)]
+    sources += [SourceFile(f"candidate.{i}", path.read_bytes()) for i, path in enumerate(request.candidates, 1)]
     if request.instrument is not None:
         sources.append(SourceFile("instrument", request.instrument.read_bytes()))
     return tuple(sources)

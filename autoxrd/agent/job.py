@@ -17,10 +17,31 @@ from autoxrd.gates.policy import Policy
 from autoxrd.store.artifacts import ArtifactStore
 from autoxrd.store.records import HistogramRecord, JobRecord
 
-__all__ = ["Budget", "Job", "SourceFile"]
+__all__ = ["Budget", "Job", "Screened", "SourceFile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """A set of phases as pattern matching ranks it.
+
+    Args:
+        phases: names, the strongest first.
+        explained: share of the signal, texture and grain statistics allowed for.
+        behind: Bayesian information criterion less that of the best set.
+        strains: relative change of each phase's cell lengths that it was found with.
+        shift_deg: common shift, degrees 2theta.
+    """
+
+    phases: tuple[str, ...]
+    explained: float
+    behind: float
+    strains: tuple[float, ...]
+    shift_deg: float
+
 
 _INSTRUMENT = TypeAdapter(Instrument)
 _STRUCTURE = TypeAdapter(CrystalStructure)
+_SCREENING = TypeAdapter(tuple[Screened, ...])
 _PATTERN_META = ("axis", "sigma_origin", "format", "title", "source_name", "source_sha256")
 
 
@@ -57,6 +78,8 @@ class Job:
         budget: limits.
         notices: what the readers said.
         planner_settings: how a planner that asks a language model asks it; no key, no address.
+        candidates: phases that may be there; those that a job starts with stand in ``structures`` too.
+        screening: sets of phases by pattern matching, best first, as a record.
     """
 
     pattern: Pattern
@@ -78,6 +101,14 @@ class Job:
         said = {"pattern_title": self.pattern.title, "user_note": str(self.planner_settings.get("note", ""))}
         return tuple((name, text) for name, text in said.items() if text)
 
+    candidates: tuple[CrystalStructure, ...] = ()
+    screening: tuple[Screened, ...] = ()
+
+    @property
+    def phases(self) -> tuple[CrystalStructure, ...]:
+        """All structures of the job by name: those that it starts with, and the other candidates."""
+        return tuple({s.name: s for s in (*self.structures, *self.candidates)}.values())
+
     def to_record(self, artifacts: ArtifactStore, sources: tuple[SourceFile, ...] = ()) -> JobRecord:
         """Store the arrays and source files, and return the record that names them."""
         files: dict[str, str] = {"pattern_arrays": artifacts.put(encode_pattern(self.pattern))}
@@ -97,12 +128,22 @@ class Job:
                 "engine": dict(self.engine_settings),
                 "budget": dataclasses.asdict(self.budget),
                 "notices": [[n.code, n.text] for n in self.notices],
-            },
+            }
+            | self._candidate_settings(),
             engine={"name": self.engine, "version": self.engine_version},
             planner={"name": self.planner, "version": self.planner_version, **_settings(self.planner_settings)},
             policy=self.policy.model_dump(mode="json"),
             files=files,
         )
+
+    def _candidate_settings(self) -> dict[str, Any]:
+        """Return what candidates add to the record: nothing where there are none."""
+        if not self.candidates:
+            return {}
+        return {
+            "candidates": [_STRUCTURE.dump_python(s, mode="json") for s in self.candidates],
+            "screening": _SCREENING.dump_python(self.screening, mode="json"),
+        }
 
     @classmethod
     def from_record(cls, record: JobRecord, artifacts: ArtifactStore) -> Job:
@@ -125,6 +166,8 @@ class Job:
             budget=Budget(**record.settings["budget"]),
             notices=tuple(Notice(code, text) for code, text in record.settings["notices"]),
             planner_settings=record.planner.get("settings", {}),
+            candidates=tuple(_STRUCTURE.validate_python(s) for s in record.settings.get("candidates", ())),
+            screening=_SCREENING.validate_python(record.settings.get("screening", ())),
         )
 
 

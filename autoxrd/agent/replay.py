@@ -101,7 +101,7 @@ def _replay(
     steps = [_compare("root", root_id, root, snapshot, result)]
     parent = root
     for action, state, state_id in path:
-        snapshot, result = session.execute(snapshot, command_for(action, parent))
+        snapshot, result = session.execute(snapshot, command_for(action, parent, job))
         steps.append(_compare(action.kind.value, state_id, state, snapshot, result))
         parent = state
     return steps

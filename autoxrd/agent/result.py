@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from autoxrd import __version__
+from autoxrd.agent.auditing import audited
 from autoxrd.agent.codec import decode_reflections, decode_structures, load_arrays
 from autoxrd.agent.controller import Stopped
 from autoxrd.agent.job import Job
@@ -16,7 +17,6 @@ from autoxrd.domain.state import FitState
 from autoxrd.engines.protocol import EngineSession, Snapshot
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import EngineError
-from autoxrd.gates.audit import FinalAudit, final_audit
 from autoxrd.gates.policy import policy_hash
 from autoxrd.report.model import FitArrays, JobInfo, ReportInput, StepRecord, Verdict
 from autoxrd.store.records import Attempt, Finish
@@ -50,7 +50,8 @@ def conclude(graph: GraphWriter, job: Job, stopped: Stopped) -> Conclusion:
     """Audit the final state and close the graph."""
     state = graph.state(stopped.state)
     path = graph.accepted_path(stopped.state)
-    audit: FinalAudit = final_audit(state, policy=job.policy, last_kind=path[-1][0].action.kind if path else None)
+    last = path[-1][0].action.kind if path else None
+    audit = audited(graph, job, state, last_kind=last)
     reasons = tuple(Notice(f.code, f.text) for f in audit.reasons)
     objections = tuple(Notice(code, text) for code, text in stopped.objections)
     warnings = [Notice(f.code, f.text) for f in audit.warnings]
@@ -175,7 +176,7 @@ def _job_info(job: Job, command: str, created: str) -> JobInfo:
         axis=pattern.axis,
         sigma_origin=pattern.sigma_origin,
         instrument=job.instrument,
-        structures=job.structures,
+        structures=job.phases,
         planner=f"{job.planner} {job.planner_version}",
         policy_name=job.policy.name,
         policy_hash=policy_hash(job.policy),

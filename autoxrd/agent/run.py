@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from autoxrd.agent.candidates import settled
 from autoxrd.agent.controller import Controller, Stopped
 from autoxrd.agent.events import Listener, nobody
 from autoxrd.agent.exchanges import read_exchanges
@@ -68,7 +69,7 @@ def start_job(
         UserInputError, EngineError: the engine cannot use the input, or failed before there was a root.
     """
     began = time.monotonic()
-    with _started(job, directory, sources, session, listener, connection) as (controller, graph, live):
+    with _started(job, directory, sources, session, listener, connection) as (job, controller, graph, live):
         return _drive(controller, job, graph, live, directory, began, command)
 
 
@@ -93,19 +94,21 @@ def _started(
     session: EngineSession | None,
     listener: Listener,
     connection: Connection | None = None,
-) -> Iterator[tuple[Controller, Graph, EngineSession]]:
+) -> Iterator[tuple[Job, Controller, Graph, EngineSession]]:
     """Make the graph and its root; where that fails, a directory made for it is removed again."""
     connection = connection or Connection()
     made = not directory.exists()
     try:
-        record = job.to_record(ArtifactStore(directory / ARTIFACTS_NAME), sources)
-        with Graph.create(directory, record) as graph, _session(job, session) as live:
-            graph.add_event("started", _told(connection))
-            controller = Controller(job, graph, live, planner_for(job, graph, connection), listener)
-            with _interruption_recorded(graph):
-                controller.prepare()
-            made = False
-            yield controller, graph, live
+        with _session(job, session) as live:
+            job = settled(job, live)
+            record = job.to_record(ArtifactStore(directory / ARTIFACTS_NAME), sources)
+            with Graph.create(directory, record) as graph:
+                graph.add_event("started", _told(connection))
+                controller = Controller(job, graph, live, planner_for(job, graph, connection), listener)
+                with _interruption_recorded(graph):
+                    controller.prepare()
+                made = False
+                yield job, controller, graph, live
     except Exception:
         # an error, not an interruption: what was interrupted can be resumed, even without a root
         if made:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from autoxrd.agent.fitting import NOT_EXECUTED
 from autoxrd.agent.job import Job
-from autoxrd.domain.action import Action
+from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import GateCheck
+from autoxrd.domain.state import FitState
+from autoxrd.engines.registry import get_engine
 from autoxrd.gates.policy import Policy
 from autoxrd.gates.preflight import known_parameters, preflight
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
@@ -14,15 +16,19 @@ from autoxrd.store.records import EventKind
 
 __all__ = ["check_action", "graph_view", "job_context", "known_parameters"]
 
+_EDITS = {ActionKind.ADD_PHASE: "add_phase", ActionKind.REMOVE_PHASE: "remove_phase"}
+"""Kinds that need an edit of the model which not every engine makes."""
+
 
 def job_context(job: Job) -> JobContext:
     """Return what a planner may know of a job beside its graph."""
     return JobContext(
         instrument=job.instrument,
-        structures=job.structures,
+        structures=job.phases,
         parameter_price=job.policy.utility.parameter,
         policy=job.policy,
         texts=job.texts,
+        candidates=tuple(s.name for s in job.candidates),
     )
 
 
@@ -46,7 +52,13 @@ def check_action(action: Action, view: GraphView, policy: Policy) -> tuple[GateC
         known_parameters=known_parameters(parent),
         rejected=[a.action for a in view.children(action.parent) if not a.accepted],
     )
-    if action.kind in NOT_EXECUTED:
-        text = f"no engine command carries out {action.kind.value}"
+    if action.kind in NOT_EXECUTED or not _engine_can(action, parent):
+        text = f"no command of the engine {parent.engine} carries out {action.kind.value}"
         return (*checks, GateCheck(rule="preflight.kind", passed=False, codes=("kind_not_executed",), text=text))
     return checks
+
+
+def _engine_can(action: Action, parent: FitState) -> bool:
+    """Tell whether the engine of a state makes the edit that an action stands for."""
+    edit = _EDITS.get(action.kind)
+    return edit is None or edit in get_engine(parent.engine).capabilities().edits

@@ -17,6 +17,7 @@ from autoxrd import __version__
 from autoxrd.cli import (
     asking,
     comparing,
+    identifying,
     inputs,
     inspecting,
     mcp_server,
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.command("inspect")(inputs.inspect)
 app.command("refine")(refining.refine)
+app.command("identify")(identifying.identify)
 app.command("demo")(refining.demo)
 app.command("resume")(refining.resume)
 app.command("graph")(inspecting.graph)

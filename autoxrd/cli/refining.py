@@ -26,7 +26,12 @@ _Pattern = Annotated[
     Path | None, typer.Argument(help="Measured pattern: xy, xye, csv, dat, GSAS, xrdml.", show_default=False)
 ]
 _Structures = Annotated[
-    list[Path], typer.Option("--structure", "-s", help="CIF of a candidate phase; repeat for more.", show_default=False)
+    list[Path],
+    typer.Option("--structure", "-s", help="CIF of a phase believed to be there; repeat for more.", show_default=False),
+]
+_Candidates = Annotated[
+    list[Path],
+    typer.Option("--candidate", "-c", help="CIF of a phase that may be there; repeat for more.", show_default=False),
 ]
 _Instrument = Annotated[Path | None, typer.Option("--instrument", "-i", help="GSAS .prm or GSAS-II .instprm file.")]
 _Anode = Annotated[str | None, typer.Option("--anode", help="X-ray tube: Cu, Co, Mo, Cr, Fe, Ag.")]
@@ -74,6 +79,7 @@ class Measured:
 
     pattern: _Pattern = None
     structure: _Structures = field(default_factory=list)
+    candidate: _Candidates = field(default_factory=list)
     instrument: _Instrument = None
     anode: _Anode = None
     wavelength: _Wavelength = None
@@ -101,7 +107,7 @@ def refine(
     prepare: _Prepare = False,
     as_json: _Json = False,
 ) -> None:
-    """Refine a pattern with one or more candidate structures, and write a report."""
+    """Refine a pattern with its phases, or find these among candidates, and write a report."""
     if planner == "replay" or repeated is not None:
         _repeat(repeated if planner == "replay" else None, measured.pattern, out, as_json)
         return
@@ -121,6 +127,7 @@ def _request(measured: Measured, **choices: Any) -> Request:
     return Request(
         pattern=measured.pattern,
         structures=tuple(measured.structure),
+        candidates=tuple(measured.candidate),
         instrument=measured.instrument,
         anode=measured.anode,
         wavelength=measured.wavelength,

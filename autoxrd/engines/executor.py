@@ -22,6 +22,7 @@ from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import Pattern
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.decoding import decode_result
+from autoxrd.engines.encoding import structure_json
 from autoxrd.engines.launcher import ChildProcess, Launcher
 from autoxrd.engines.protocol import EngineCommand, EngineResult, Snapshot
 from autoxrd.errors import (
@@ -108,7 +109,7 @@ class ProtocolSession:
         request = {
             "axis": pattern.axis.value,
             "instrument": _instrument_json(instrument),
-            "structures": [_structure_json(structure) for structure in structures],
+            "structures": [structure_json(structure) for structure in structures],
             "settings": dict(settings),
         }
         with _Folder(self) as folder:
@@ -282,22 +283,6 @@ def _instrument_json(instrument: Instrument) -> dict[str, object]:
         "goniometer_radius_mm": instrument.goniometer_radius_mm,
         "zero_deg": instrument.zero_deg,
         "profile": None if instrument.profile is None else dataclasses.asdict(instrument.profile),
-    }
-
-
-def _structure_json(structure: CrystalStructure) -> dict[str, object]:
-    return {
-        "name": structure.name,
-        "title": structure.title,
-        "space_group": structure.space_group,
-        "space_group_number": structure.space_group_number,
-        "operations": list(structure.operations),
-        "cell": list(structure.cell.as_tuple()),
-        "atoms": [dataclasses.asdict(atom) for atom in structure.atoms],
-        "formula": structure.formula,
-        "source_name": structure.source_name,
-        "source_sha256": structure.source_sha256,
-        "notices": [dataclasses.asdict(notice) for notice in structure.notices],
     }
 
 

@@ -46,12 +46,13 @@ class Edit:
     """A change of the model that is not the release of a parameter.
 
     Kinds: ``background`` (terms: int), ``range`` (lower_deg, upper_deg), ``exclude`` (lower_deg, upper_deg),
-    ``texture`` (phase, axis), ``remove_phase`` (phase), ``value`` (selector, value; for deterministic code only,
-    never from a planner).
+    ``texture`` (phase, axis), ``add_phase`` (structure as JSON text, form_factors, strain of its cell lengths, name of
+    the phase that it replaces or empty), ``remove_phase`` (phase), ``value`` (selector, value; for deterministic code
+    only, never from a planner).
     """
 
     kind: str
-    values: Mapping[str, float | int | str | tuple[float, ...]]
+    values: Mapping[str, float | int | str | tuple[float, ...] | list[str]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,17 @@ class RietxEngine:
             radiations=("xray", "neutron"),
             axes=("two_theta_deg",),
             selectors=SELECTORS,
-            edits=("background", "range", "exclude", "texture", "remove_phase", "value", "neutral", "equal_uiso"),
+            edits=(
+                "background",
+                "range",
+                "exclude",
+                "texture",
+                "add_phase",
+                "remove_phase",
+                "value",
+                "neutral",
+                "equal_uiso",
+            ),
             export_kinds=("cif", "pdcif", "hkl", "native", "topas"),
         )
 

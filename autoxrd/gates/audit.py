@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
-
-from pydantic import BaseModel, ConfigDict
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from autoxrd.domain.action import ActionKind
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import read_metric
+from autoxrd.gates.model_class import AuditFinding, misfit_beyond_noise, wrong_kind
 from autoxrd.gates.policy_model import Policy
 from autoxrd.science.microabsorption import Absorber, corrected_fractions
+
+if TYPE_CHECKING:  # a name only: `autoxrd policy` must not load numpy
+    from autoxrd.science.suspects import Suspects
 
 __all__ = ["AuditFinding", "FinalAudit", "Verdict", "final_audit", "misfit_beyond_noise"]
 
 Verdict = Literal["accepted", "accepted_with_warnings", "abstained"]
-
-
-class AuditFinding(BaseModel):
-    """One thing that the audit found, with its figures."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    code: str
-    text: str
-    measured: float | None = None
-    limit: float | None = None
 
 
 class FinalAudit(NamedTuple):
@@ -47,23 +38,17 @@ class _Findings:
     def add(
         self, *, abstain: bool, code: str, text: str, measured: float | None = None, limit: float | None = None
     ) -> None:
+        self.take(AuditFinding(code=code, text=text, measured=measured, limit=limit), abstain=abstain)
+
+    def take(self, finding: AuditFinding, *, abstain: bool) -> None:
         into = self.reasons if abstain else self.warnings
-        finding = AuditFinding(code=code, text=text, measured=measured, limit=limit)
         if finding not in into:
             into.append(finding)
 
 
-def misfit_beyond_noise(rwp_no_background: float, gof: float) -> float:
-    """Return ``Rwp_nb * sqrt(1 - 1/GoF^2)``: the background-corrected misfit less what counting noise explains.
-
-    Since GoF = Rwp/Rexp, this is sqrt(Rwp_nb^2 - Rexp_nb^2) (Toby 2006, doi:10.1154/1.2179804). 0 for GoF <= 1.
-    """
-    if not gof > 1.0:
-        return 0.0
-    return rwp_no_background * math.sqrt(1.0 - 1.0 / (gof * gof))
-
-
-def final_audit(state: FitState, *, policy: Policy, last_kind: ActionKind | None = None) -> FinalAudit:
+def final_audit(
+    state: FitState, *, policy: Policy, last_kind: ActionKind | None = None, suspects: Suspects | None = None
+) -> FinalAudit:
     """Judge the state that a job ends with.
 
     Args:
@@ -71,8 +56,11 @@ def final_audit(state: FitState, *, policy: Policy, last_kind: ActionKind | None
         policy: the rules.
         last_kind: kind of the last accepted action, None where the caller does not say; a job should end with a
             joint cycle.
+        suspects: what was looked for beyond the model, None where nothing was.
     """
     found = _Findings()
+    for abstain, finding in wrong_kind(state, policy.model_class, suspects):
+        found.take(finding, abstain=abstain)
     _audit_violations(state, found)
     _audit_convergence(state, policy, found, last_kind)
     _audit_peaks(state, policy, found)

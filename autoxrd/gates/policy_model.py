@@ -19,6 +19,7 @@ __all__ = [
     "Group",
     "HighRisk",
     "Limits",
+    "ModelClassLimits",
     "Policy",
     "PredictionRules",
     "UtilityRules",
@@ -159,6 +160,21 @@ class AuditLimits(_Frozen):
     """When the last step was not a joint cycle."""
 
 
+class ModelClassLimits(_Frozen):
+    """When a residual says that the model is of the wrong kind."""
+
+    strongest_unexplained: NonNegative
+    """An unexplained line with more than this share of the strongest calculated line's intensity."""
+    structure_misfit: Fraction
+    """Misfit of intensities alone (fraction of the signal, background off) from which the structure is doubted."""
+    structure_misfit_alone: Fraction
+    """The same, from which it is not accepted even where nothing else speaks against it."""
+    cell_moved: Fraction
+    """Relative change of a cell length that speaks, beside a misfit of intensities, for another structure."""
+    uiso_doubtful: NonNegative
+    """Refined Uiso, angstrom^2, that does."""
+
+
 class HighRisk(_Frozen):
     """Kinds that must carry bounds for each of their parameters."""
 
@@ -183,6 +199,7 @@ class Policy(_Frozen):
     utility: UtilityRules
     coupling: Coupling
     audit: AuditLimits
+    model_class: ModelClassLimits
     measures: MeasureRules
     plausibility: dict[str, FiniteFloat | tuple[FiniteFloat, ...]]
     """Every limit of the physical checks, by the names of `autoxrd.science.settings.Limits`."""

@@ -189,8 +189,8 @@ def _settings(action: Action, parent: FitState) -> list[str]:
         if phase not in names:
             return [f"there is no phase {phase!r} to remove"]
         return ["the only phase cannot be removed"] if len(names) == 1 else []
-    if action.kind is ActionKind.ADD_PHASE and content.get("phase") in (None, *names):
-        return [f"the phase to add, {content.get('phase')!r}, is not named or is there already"]
+    if action.kind is ActionKind.ADD_PHASE:
+        return _addition(content.get("phase"), content.get("replaces"), parent, names)
     if action.kind is ActionKind.EXCLUDE_REGION:
         lower, upper = content.get("lower_deg"), content.get("upper_deg")
         if not isinstance(lower, int | float) or not isinstance(upper, int | float):
@@ -215,6 +215,17 @@ def _replaced(action: Action, parent: FitState, known: Sequence[str]) -> list[st
         elif text not in parent.released or not free & set(found.names):
             faults.append(f"{text!r} is not free, so nothing can take its place")
     return faults
+
+
+def _addition(phase: object, replaces: object, parent: FitState, names: Sequence[str]) -> list[str]:
+    """Return what is wrong with a phase to be added: only a candidate that was looked for can come in."""
+    if phase in (None, *names):
+        return [f"the phase to add, {phase!r}, is not named or is there already"]
+    if f"candidate.{phase}" not in parent.features:
+        return [f"{phase!r} is none of the job's candidates"]
+    if replaces and replaces not in names:
+        return [f"there is no phase {replaces!r} to take the place of"]
+    return []
 
 
 def _one_selector(text: str, action: Action, policy: Policy, known: Sequence[str], free: set[str]) -> list[Fault]:

@@ -22,7 +22,8 @@ class JobContext:
 
     Args:
         instrument: radiation, geometry, starting profile.
-        structures: the candidate phases.
+        structures: all phases that may be in the model.
+        candidates: names of those of which it is not known whether they are there.
         parameter_price: what one more free parameter costs in the policy's utility.
         policy: the rules of the gate, for a planner that checks its own proposals.
         texts: (what it is, text) from files and users. Untrusted: for a planner that can read, as data only.
@@ -33,6 +34,7 @@ class JobContext:
     parameter_price: float = 0.002
     policy: Policy | None = None
     texts: tuple[tuple[str, str], ...] = ()
+    candidates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

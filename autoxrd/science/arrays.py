@@ -61,7 +61,10 @@ def _two_rows(normal: list[list[float]]) -> list[list[float]]:
     off, root = across / product, math.sqrt(max(a * b, 0.0))
     # the difference of squares as a product keeps its digits
     determinant = (root - off) * (root + off)
-    return [[b / (a2 * determinant), -off / (product * determinant)], [-off / (product * determinant), a / (b2 * determinant)]]
+    return [
+        [b / (a2 * determinant), -off / (product * determinant)],
+        [-off / (product * determinant), a / (b2 * determinant)],
+    ]
 
 
 _SHORT = (_one_row, _two_rows)

@@ -61,7 +61,12 @@ def bump_curves(field: Field, bumps: Bumps, settings: UnexplainedSettings) -> cs
 
 
 def bump_areas(
-    field: Field, residual: FloatArray, bumps: Bumps, prior: ShapePrior, level: FloatArray, settings: UnexplainedSettings
+    field: Field,
+    residual: FloatArray,
+    bumps: Bumps,
+    prior: ShapePrior,
+    level: FloatArray,
+    settings: UnexplainedSettings,
 ) -> Areas:
     """Fit the areas of at least one bump.
 
@@ -90,9 +95,7 @@ def _windows(field: Field, bumps: Bumps, reach_fwhm: float) -> Windows:
     return windows_between(field.x, bumps.position - reach, field.shape.second(bumps.position) + reach)
 
 
-def _local(
-    field: Field, bumps: Bumps, prior: ShapePrior, level: FloatArray, settings: UnexplainedSettings
-) -> _Local:
+def _local(field: Field, bumps: Bumps, prior: ShapePrior, level: FloatArray, settings: UnexplainedSettings) -> _Local:
     windows = _windows(field, bumps, settings.fit_fwhm)
     owner, point = windows.owner, windows.point
     value = field.shape.at(field.x[point], bumps.position[owner], bumps.fwhm[owner])

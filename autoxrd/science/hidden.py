@@ -65,7 +65,16 @@ def area_beside(search: Search, found: Found) -> Rest:
     hidden = max(expected + trust * (shown - expected), 0.0) + faint.hidden_below
     esd = np.sqrt(faint.esd**2 + trust * noise + faint.hidden_below_variance)
     global LAST
-    LAST = dict(above=above, below=below, shown=shown, noise=noise, expected=expected, variance=variance, hb=faint.hidden_below, faint=faint)
+    LAST = dict(
+        above=above,
+        below=below,
+        shown=shown,
+        noise=noise,
+        expected=expected,
+        variance=variance,
+        hb=faint.hidden_below,
+        faint=faint,
+    )
     return Rest(faint.area, hidden, float(esd), slow.level)
 
 
@@ -122,9 +131,10 @@ def _noise_floor(search: Search, view: _View, open_: NDArray[np.bool_]) -> float
     rank = np.arange(_OUTLIERS + 1, dips.size + 1)
     rank = rank[rank < expected * np.exp(-2.0)]
     if rank.size == 0:
-        rank = np.arange(_OUTLIERS + 1, min(dips.size, 2*_OUTLIERS) + 1)
-    if rank.size == 0: return 1.0
-    noise = np.sqrt(np.maximum(2.0 * np.log(np.maximum(expected / rank,1.0)), settings.faint_z**2))
+        rank = np.arange(_OUTLIERS + 1, min(dips.size, 2 * _OUTLIERS) + 1)
+    if rank.size == 0:
+        return 1.0
+    noise = np.sqrt(np.maximum(2.0 * np.log(np.maximum(expected / rank, 1.0)), settings.faint_z**2))
     return float(max(np.max(dips[rank - 1] / noise), 1.0))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from autoxrd.domain.pattern import AxisKind
@@ -19,8 +21,10 @@ from autoxrd.science.inputs import FitArrays, MeasureContext, Measures
 from autoxrd.science.intensities import intensity_features, log_ratios
 from autoxrd.science.missing import missing_peaks
 from autoxrd.science.positions import position_features
+from autoxrd.science.presence import presence_features
 from autoxrd.science.spectral import spectral_notices
 from autoxrd.science.statistics import FitStatistics, fit_statistics
+from autoxrd.science.strangers import cell_changes, strongest_unexplained
 from autoxrd.science.texture import texture_feature
 from autoxrd.science.unexplained import find_unexplained
 from autoxrd.science.widths import width_features
@@ -71,8 +75,11 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
         features["range.two_theta_min"] = plain(float(result.x[0]), unit="deg")
         features["range.two_theta_max"] = plain(float(result.x[-1]), unit="deg")
     features["unexplained_peak_ratio"] = unexplained.feature
+    features["unexplained.strongest"] = strongest_unexplained(aligned.frame, unexplained)
+    features |= cell_changes(result, context)
     features |= _local_features(result, aligned, context)
     features |= gain_features(result, statistics)
+    features["intensity.misfit"] = _intensity_misfit(bragg, intensity_shares(result).tolist())
     return Measures(
         quality=_quality(statistics, bragg),
         features=dict(sorted(features.items())),
@@ -99,6 +106,7 @@ def _local_features(result: FitArrays, aligned: Alignment, context: MeasureConte
         )
     features["background.slow"] = background_slow(frame, settings.background)
     features["missing_peak_ratio"] = missing_peaks(frame, measures, settings.unexplained)
+    features |= presence_features(result, frame, measures, settings.unexplained)
     return features
 
 
@@ -107,6 +115,15 @@ def _bragg_features(bragg: dict[str, float | None]) -> dict[str, Feature]:
         f"r_bragg.{name}": unavailable("nothing observed") if value is None else plain(value)
         for name, value in bragg.items()
     }
+
+
+def _intensity_misfit(bragg: dict[str, float | None], shares: Sequence[float]) -> Feature:
+    """Return R_Bragg over all phases, each with its share of the calculated intensity."""
+    known = [(share, value) for share, value in zip(shares, bragg.values(), strict=True) if value is not None]
+    total = sum(share for share, _ in known)
+    if not total > 0:
+        return unavailable("nothing observed")
+    return plain(sum(share * value for share, value in known) / total)
 
 
 def _quality(statistics: FitStatistics, bragg: dict[str, float | None]) -> Quality:

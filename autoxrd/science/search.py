@@ -110,7 +110,9 @@ def _judged(search: Search, slow: Slow, bumps: Bumps, misfit: ShapeMisfit, stron
     prior, level = misfit.at(bumps.position, bumps.fwhm), np.interp(bumps.position, field.x, slow.spread)
     fit = bump_areas(field, residual, bumps, prior, level, settings)
     curves = bump_curves(field, bumps, settings)
-    area = np.minimum(fit.area, settings.area_excess * _visible(field, residual - curves.T @ fit.area, bumps, fit, settings))
+    area = np.minimum(
+        fit.area, settings.area_excess * _visible(field, residual - curves.T @ fit.area, bumps, fit, settings)
+    )
     height = area / (AREA_OVER_HEIGHT * bumps.fwhm * (1.0 + field.shape.ratio))
     kept = (area > settings.accept_z * fit.esd) & (height > _tolerated(search, bumps))
     kept &= np.any(bumps.significance[kept] > strong)

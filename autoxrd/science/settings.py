@@ -191,6 +191,14 @@ class UnexplainedSettings:
     """A calculated peak of which less than this share is observed, within two esd, is missing."""
     missing_scale_floor: float = 0.05
     """A phase whose intensities are all below this share of the calculated is absent, not badly scaled."""
+    presence_esd: float = 3.0
+    """A scale below this many esd does not show its phase: the usual limit of detection."""
+    own_line_share: float = 0.9
+    """Smallest share of a peak's intensity by which it is a phase's own line."""
+    expected_z: float = 3.0
+    """A line is expected to be seen when its calculated intensity is this many times its uncertainty."""
+    absent_share: float = 0.5
+    """Share of the intensity of a phase's own lines that must be missing for it to be absent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 
-__all__ = ["FWHM_PER_SIGMA", "ROWS", "SCRATCH_ROWS", "LineShapes", "Windows", "chunks", "pseudo_voigt", "room_for_chunks", "templates", "windows_between"]
+__all__ = [
+    "FWHM_PER_SIGMA",
+    "ROWS",
+    "SCRATCH_ROWS",
+    "LineShapes",
+    "Windows",
+    "chunks",
+    "pseudo_voigt",
+    "room_for_chunks",
+    "templates",
+    "windows_between",
+]
 
 IntArray = NDArray[np.int64]
 

@@ -11,6 +11,7 @@ import numpy as np
 import rietx as rx
 from axr_curves import chebyshev_rows, fit_chebyshev
 from axr_names import map_path
+from axr_phases import add_phase, phase_index, remove_phase
 from axr_private import table_of
 from axr_seeds import background_model
 from axr_state import State
@@ -93,7 +94,7 @@ def _exclude(state: State, values: dict[str, Any]) -> State:
 def _texture(state: State, values: dict[str, Any]) -> State:
     axis = tuple(round(float(value)) for value in values["axis"])
     structure = state.structure.model_copy(deep=True)
-    phase = structure.phases[_phase_index(state, values["phase"])]
+    phase = structure.phases[phase_index(state, values["phase"])]
     phase.preferred_orientation = rx.PreferredOrientation(axis=axis)
     return state.with_models(structure, state.instrument)
 
@@ -102,27 +103,8 @@ def _equal_uiso(state: State, values: dict[str, Any]) -> State:
     """Let the atoms of phases share one displacement parameter, in the proportions they have."""
     names = [str(name) for name in values["phases"]]
     for name in names:
-        _phase_index(state, name)
+        phase_index(state, name)
     return replace(state, equal_uiso=tuple(sorted({*state.equal_uiso, *names})))
-
-
-def _remove_phase(state: State, values: dict[str, Any]) -> State:
-    gone = _phase_index(state, values["phase"])
-    if len(state.structure.phases) == 1:
-        raise ValueError("the only phase cannot be removed")
-    keep = [index for index in range(len(state.structure.phases)) if index != gone]
-    structure = state.structure.model_copy(deep=True)
-    structure.phases = [structure.phases[index] for index in keep]
-    return replace(
-        state.with_models(structure, state.instrument),
-        domain=tuple(state.domain[index] for index in keep),
-        shared=tuple(state.shared[index] for index in keep),
-        reflections=[
-            dict(item, phase_index=keep.index(item["phase_index"]))
-            for item in state.reflections
-            if item["phase_index"] in keep
-        ],
-    )
 
 
 def _value(state: State, values: dict[str, Any]) -> State:
@@ -192,19 +174,13 @@ def _degrees_per_mm(state: State) -> float:
     return float(np.degrees(2.0 * np.cos(middle) / state.instrument.geometry.goniometer_radius_mm))
 
 
-def _phase_index(state: State, name: object) -> int:
-    for index, phase in enumerate(state.structure.phases):
-        if phase.name == name:
-            return index
-    raise ValueError(f"there is no phase {name}")
-
-
 EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
     "background": _background,
     "range": _range,
     "exclude": _exclude,
     "texture": _texture,
-    "remove_phase": _remove_phase,
+    "add_phase": add_phase,
+    "remove_phase": remove_phase,
     "value": _value,
     "neutral": _neutral,
     "equal_uiso": _equal_uiso,

@@ -15,7 +15,7 @@ from axr_state import State
 from axr_wire import Refused
 from rietx.crystallography import dispersion
 
-__all__ = ["prepare"]
+__all__ = ["held_origin", "prepare", "with_dispersion"]
 
 DEFAULT_TERMS = 8
 MINIMUM_POINTS = 50
@@ -71,9 +71,9 @@ def prepare(request: dict[str, Any], arrays: dict[str, np.ndarray]) -> State:
     )
     if int(state.used().sum()) < MINIMUM_POINTS:
         raise Refused("input", "range_empty", f"Fewer than {MINIMUM_POINTS} points remain in the range.")
-    state = _with_dispersion(state, settings.get("dispersion", "auto"), notices)
+    state = with_dispersion(state, settings.get("dispersion", "auto"), notices)
     try:
-        state = _held_origin(_seeded(state, request["instrument"], settings, neutron, notices))
+        state = held_origin(_seeded(state, request["instrument"], settings, neutron, notices))
     except (ValueError, KeyError, ArithmeticError) as error:
         text = f"rietx cannot compute this model: {str(error)[:400]}"
         raise Refused("input", "model_rejected", text) from error
@@ -103,7 +103,7 @@ def _regions(settings: dict[str, Any]) -> tuple[tuple[float, float], ...]:
     return tuple((float(region[0]), float(region[1])) for region in settings.get("excluded_regions") or ())
 
 
-def _with_dispersion(state: State, wish: str, notices: list[tuple[str, str]]) -> State:
+def with_dispersion(state: State, wish: str, notices: list[tuple[str, str]]) -> State:
     """Give the elements whose tabulated f', f'' do not apply (an absorption edge nearby) a stated pair instead."""
     source = state.instrument.source
     if source.kind != "xray_cw":
@@ -181,7 +181,7 @@ def _seed_size(structure: Any, width: float, size_seed: Any) -> None:
         phase.lor_size.value = SHARE * width if size_seed in (True, "auto") else float(size_seed)
 
 
-def _held_origin(state: State) -> State:
+def held_origin(state: State) -> State:
     """Fix the origin of phases in polar groups; the presets of rietx do not."""
     ref = restored(state.structure, state.instrument, mode="rietveld", limits=state.limits, reflections=[])
     ref.hold_floating_origin()

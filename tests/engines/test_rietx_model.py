@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from autoxrd.domain.pattern import AxisKind
+from autoxrd.engines.encoding import structure_json
 from autoxrd.engines.executor import ProtocolSession
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult, Snapshot
 from autoxrd.engines.rietx import RietxEngine
 from autoxrd.errors import UserInputError
+from autoxrd.primitives import canonical_json
 from tests.engines.conftest import Mixture
 from tests.engines.samples import FLUORITE, LAB, RUTILE, ZINCITE, flat, parameter, phase, simulated, site, values
 
@@ -82,6 +84,32 @@ def test_a_phase_can_be_removed(rietx: ProtocolSession, fitted: tuple[Snapshot, 
     np.testing.assert_array_equal(result.phase_patterns[0], fitted[1].phase_patterns[1])
 
 
+def _added(name: str, strain: float = 0.0, replaces: str = "", *, form_factors: str = "neutral") -> Edit:
+    structure = {"fluorite": FLUORITE, "zincite": ZINCITE, "rutile": RUTILE}[name]
+    content = {"structure": canonical_json(structure_json(structure)), "form_factors": form_factors}
+    return Edit("add_phase", content | {"strain": strain, "replaces": replaces})
+
+
+def test_a_phase_can_be_added_where_another_was(rietx: ProtocolSession, fitted: tuple[Snapshot, EngineResult]) -> None:
+    gone, without = evaluated(rietx, fitted[0], Edit("remove_phase", {"phase": "zincite"}))
+    back, start = evaluated(rietx, gone, _added("zincite"))
+    assert [item.name for item in start.phases] == ["fluorite", "zincite"]
+    np.testing.assert_array_equal(start.phase_patterns[0], without.phase_patterns[0])
+    _, result = rietx.execute(back, EngineCommand(released=BASIC))
+    before, after = fitted[1], result
+    assert after.engine_r["rwp"] == pytest.approx(before.engine_r["rwp"], rel=1e-3)
+    old, esd = parameter(before, "phase.zincite.weight_fraction")
+    assert esd is not None
+    assert abs(parameter(after, "phase.zincite.weight_fraction")[0] - old) < esd
+
+
+def test_a_phase_can_take_the_place_of_another(rietx: ProtocolSession, fitted: tuple[Snapshot, EngineResult]) -> None:
+    _, result = evaluated(rietx, fitted[0], _added("rutile", strain=0.01, replaces="zincite"))
+    assert [item.name for item in result.phases] == ["fluorite", "rutile"]
+    assert result.phases[1].cell["a"].value == pytest.approx(1.01 * RUTILE.cell.a)
+    assert result.phase_patterns[1].max() > 0
+
+
 @pytest.mark.parametrize("strength", [0.8, 0.97, 1.04])
 def test_texture_starts_from_none(rietx: ProtocolSession, strength: float) -> None:
     axis = Edit("texture", {"phase": "zincite", "axis": (0.0, 0.0, 1.0)})
@@ -120,6 +148,9 @@ def test_no_texture_gains_nothing_beyond_noise(rietx: ProtocolSession, mixture: 
         (Edit("range", {"lower_deg": 50.0, "upper_deg": 40.0}), "edit_invalid"),
         (Edit("range", {"lower_deg": 200.0, "upper_deg": 210.0}), "edit_invalid"),
         (Edit("remove_phase", {"phase": "quartz"}), "edit_invalid"),
+        (_added("zincite"), "edit_invalid"),
+        (_added("rutile", replaces="quartz"), "edit_invalid"),
+        (Edit("add_phase", {"structure": "{}"}), "edit_invalid"),
         (Edit("value", {"selector": "phase.fluorite.cell.b", "value": 5.0}), "edit_invalid"),
         (Edit("value", {"selector": "phase.quartz.scale", "value": 5.0}), "edit_invalid"),
         (Edit("texture", {"phase": "zincite", "axis": (0.0, 0.0, 0.0)}), "edit_invalid"),

@@ -73,6 +73,7 @@ FEATURES = {
     "bias_low": -0.02,
     "unexplained_peak_ratio": 0.01,
     "missing_peak_ratio": 0.0,
+    "candidate.nac": 0.1,
     "structured_fraction": 0.1,
     "release_gain.instrument.zero": 0.30,
     "release_gain.phase.fap.uiso": 0.05,

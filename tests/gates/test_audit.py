@@ -9,7 +9,9 @@ import pytest
 from autoxrd.domain.action import ActionKind
 from autoxrd.domain.state import Feature, FitState, MeasuredValue, ParameterValue, PhaseSummary, Violation
 from autoxrd.gates.audit import final_audit, misfit_beyond_noise
+from autoxrd.gates.model_class import structural_misfit
 from autoxrd.gates.policy import Policy, load_policy
+from autoxrd.science.suspects import MagneticOrder, OtherWavelength, Suspects
 from tests.gates.factory import state
 
 DEFAULT, STRICT = load_policy("default"), load_policy("strict")
@@ -127,3 +129,49 @@ def test_phases_that_absorb_differently_are_told_with_what_ordinary_grains_would
     assert found.measured is not None
     assert found.measured > 0.02
     assert "microabsorption" not in audit(_mixture(140.0))[2]
+
+
+def test_a_strong_line_without_a_cause_forbids_success() -> None:
+    assert audit(state(features={"unexplained.strongest": 0.14}))[0] == "accepted"
+    assert audit(state(features={"unexplained.strongest": 0.2})) == ("abstained", {"strong_line_unexplained"}, set())
+
+
+def _structural(reachable: float, **features: float) -> FitState:
+    """A fit with Rwp 20 % and 25 % without background, and what free intensities would reach."""
+    return state(rwp=0.20, rwp_no_background=0.25, features={"reachable_rwp": reachable, **features})
+
+
+def test_misfit_of_intensities_alone_is_the_structures() -> None:
+    assert structural_misfit(_structural(0.20)) == pytest.approx(0.0)
+    assert structural_misfit(_structural(0.12)) == pytest.approx(0.20)
+    assert structural_misfit(state()) is None
+    doubted = audit(_structural(0.12))
+    assert doubted[0] == "accepted_with_warnings"
+    assert "structure_not_supported" in doubted[2]
+    walked = audit(_structural(0.12, **{"cell_change.fap": 0.014}))
+    assert walked[:2] == ("abstained", {"structure_not_supported"})
+    assert "structure_not_supported" not in audit(_structural(0.17, **{"cell_change.fap": 0.014}))[2]
+
+
+def test_an_atom_that_dissolves_speaks_against_the_structure() -> None:
+    values = {"phase.fap.atom.Ca1.uiso": 0.09}
+    bent = state(
+        rwp=0.20,
+        rwp_no_background=0.25,
+        features={"reachable_rwp": 0.12},
+        values=values,
+        free=["phase.fap.atom.Ca1.uiso"],
+    )
+    assert audit(bent)[1] == {"structure_not_supported"}
+
+
+def test_causes_beyond_the_model_are_named_first() -> None:
+    tube = Suspects(wavelength=OtherWavelength("Co", 1.5406, 1.789, 0.0, 0.6))
+    reasons = final_audit(state(features={"missing_peak_ratio": 0.5}), policy=DEFAULT, suspects=tube).reasons
+    assert [finding.code for finding in reasons] == ["wavelength_doubtful", "missing_peaks"]
+    order = Suspects(magnetic=MagneticOrder("fap", "the nuclear cell", 11.5, 7.69, (0.0, 1.0, 0.0), 0.97, 0.04))
+    strong = final_audit(state(features={"unexplained.strongest": 0.4}), policy=DEFAULT, suspects=order)
+    assert [finding.code for finding in strong.reasons] == ["magnetic_order_suspected", "strong_line_unexplained"]
+    weak = final_audit(state(), policy=DEFAULT, suspects=order)
+    assert weak.verdict == "accepted_with_warnings"
+    assert [finding.code for finding in weak.warnings] == ["magnetic_order_suspected"]

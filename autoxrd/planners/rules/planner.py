@@ -9,6 +9,8 @@ from autoxrd.planners.protocol import Finish, GraphView, JobContext, Proposal
 from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, Thresholds, order_of
 from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
+from autoxrd.planners.rules.phase_notes import phase_notes
+from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, next_change
 from autoxrd.planners.rules.rivals import rival_action, rival_note
 from autoxrd.planners.rules.writing import joint_action, write_action
 
@@ -28,18 +30,24 @@ class RulesPlanner:
     def __init__(self, thresholds: Thresholds | None = None, curriculum: tuple[Rule, ...] = CURRICULUM) -> None:
         self._thresholds = thresholds or Thresholds()
         self._curriculum = curriculum
+        self._phase_rules = PhaseRules()
 
     def propose(self, view: GraphView, context: JobContext) -> Proposal | Finish:
         """Return the next action: whatever has most to gain, then the rival of the position model, then the end."""
         tip = view.current
         if self._joined(tip, view):
-            return self._finish(tip, view)
+            return self._finish(tip, view, context)
         order = order_of(context.instrument.radiation, context.instrument.geometry)
+        before = tuple(groups for groups in order if set(groups) <= BEFORE_PHASES)
+        if self._first_option(tip, view, context, before) is None:
+            change = next_change(tip, view, context, self._phase_rules)
+            if change is not None:
+                return Proposal(change)
         option = self._first_option(tip, view, context, order)
         if option is not None:
             return Proposal(write_action(option, view.states[tip], tip, self._thresholds))
         rival = rival_action(tip, view, context, self._thresholds)
-        return Proposal(rival) if rival is not None else self._close(tip, view)
+        return Proposal(rival) if rival is not None else self._close(tip, view, context)
 
     def _joined(self, tip: str, view: GraphView) -> bool:
         path = view.path(tip)
@@ -114,16 +122,17 @@ class RulesPlanner:
                 return True
         return False
 
-    def _close(self, tip: str, view: GraphView) -> Proposal | Finish:
+    def _close(self, tip: str, view: GraphView, context: JobContext) -> Proposal | Finish:
         """Propose the joint cycle once; end when it was refused."""
         if any(a.action.kind is ActionKind.JOINT for a in view.children(tip)) or not view.states[tip].released:
-            return self._finish(tip, view)
+            return self._finish(tip, view, context)
         return Proposal(joint_action(view.states[tip], tip, view.states[tip].released))
 
-    def _finish(self, tip: str, view: GraphView) -> Finish:
+    def _finish(self, tip: str, view: GraphView, context: JobContext) -> Finish:
         note = rival_note(tip, view, self._thresholds)
+        phases = phase_notes(tip, view, context, self._thresholds, self._phase_rules)
         return Finish(
             state=tip,
             reason="No release promises a significant gain that has not been tried.",
-            notes=() if note is None else (note,),
+            notes=(*(() if note is None else (note,)), *phases),
         )

@@ -1,0 +1,61 @@
+"""How is the final state of a job judged? The gate's audit, and causes beyond the model where that is not good."""
+
+from __future__ import annotations
+
+from autoxrd.agent.codec import decode_reflections, decode_structures, load_arrays
+from autoxrd.agent.job import Job
+from autoxrd.domain.action import ActionKind
+from autoxrd.domain.pattern import AxisKind
+from autoxrd.domain.state import FitState
+from autoxrd.gates.audit import AuditFinding, FinalAudit, final_audit
+from autoxrd.science.suspects import Suspects, find_suspects
+from autoxrd.store.reading import GraphReader
+
+__all__ = ["audited"]
+
+
+def audited(graph: GraphReader, job: Job, state: FitState, *, last_kind: ActionKind | None) -> FinalAudit:
+    """Return the audit of a state as the result of its job.
+
+    Args:
+        graph: holds the state's arrays.
+        job: its job.
+        state: the state.
+        last_kind: kind of the last accepted action on its path, None where there is none.
+    """
+    audit = final_audit(state, policy=job.policy, last_kind=last_kind)
+    if audit.verdict == "accepted":
+        return audit
+    audit = final_audit(state, policy=job.policy, last_kind=last_kind, suspects=_suspects(graph, job, state))
+    if audit.verdict != "abstained" or not job.candidates:
+        return audit
+    return audit._replace(reasons=(_none_fits(job), *audit.reasons))
+
+
+def _suspects(graph: GraphReader, job: Job, state: FitState) -> Suspects | None:
+    if job.pattern.axis is not AxisKind.TWO_THETA:
+        return None
+    arrays = load_arrays(graph.artifacts.get(state.arrays))
+    return find_suspects(
+        arrays["x"],
+        arrays["y_obs"],
+        arrays["sigma"],
+        reflections=decode_reflections(arrays),
+        structures=decode_structures(graph.artifacts.get(state.files["structures"])),
+        peaks=state.unexplained_peaks,
+        instrument=job.instrument,
+    )
+
+
+def _none_fits(job: Job) -> AuditFinding:
+    """Say that the candidates do not do, and how far they came."""
+    count = len(job.candidates)
+    if not job.screening:
+        text = f"none of the {count} candidates explains the pattern: no set of them was found in its lines"
+        return AuditFinding(code="no_candidate_fits", text=text)
+    best = job.screening[0]
+    text = (
+        f"no set of the {count} candidates makes a model that can be accepted; by their lines the best is "
+        f"{' + '.join(best.phases)}, which explains {best.explained:.0%} of the signal"
+    )
+    return AuditFinding(code="no_candidate_fits", text=text, measured=best.explained)
