@@ -61,7 +61,11 @@ class Broker:
             worker_send_task_events=False,
             broker_connection_retry_on_startup=True,
             broker_connection_max_retries=None,
-            broker_transport_options={"socket_connect_timeout": 2.0, "socket_timeout": 10.0, "health_check_interval": 5},
+            broker_transport_options={
+                "socket_connect_timeout": 2.0,
+                "socket_timeout": 10.0,
+                "health_check_interval": 5,
+            },
         )
 
     def nudge(self, name: str) -> None:
