@@ -55,11 +55,17 @@ class Broker:
             worker_prefetch_multiplier=1,
             worker_hijack_root_logger=False,
             worker_redirect_stdouts=False,
-            worker_enable_remote_control=False,
+            # Not to control anything: its subscription is the one socket that is always listened to. Without it, a
+            # worker whose acknowledgement failed with Redis waits for that message for ever and never reconnects.
+            worker_enable_remote_control=True,
             worker_send_task_events=False,
             broker_connection_retry_on_startup=True,
             broker_connection_max_retries=None,
-            broker_transport_options={"socket_connect_timeout": 2.0, "socket_timeout": 10.0, "retry_on_timeout": True},
+            broker_transport_options={
+                "socket_connect_timeout": 2.0,
+                "socket_timeout": 10.0,
+                "health_check_interval": 5,
+            },
         )
 
     def nudge(self, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 from autoxrd.engines.launcher import Launcher
 from autoxrd.errors import AutoxrdError
@@ -19,6 +20,9 @@ __all__ = ["QUEUES", "LocalDispatcher"]
 
 QUEUES = ("engine", "model", "light")
 LONGEST_PAUSE_SECONDS = 15.0
+SLICE_SECONDS = 0.5
+"""So long a slot takes step after step under one claim, before it asks whose turn it is: short steps need not pay for
+that each time, and nobody waits longer for it than for a step of an engine."""
 
 _log = get_logger("local")
 
@@ -93,7 +97,7 @@ class LocalDispatcher:
         return None
 
     def _step(self, slot: Slot, lease: Lease, pause: float) -> tuple[Lease | None, float]:
-        ended = slot.step(lease)
+        ended = self._slice(slot, lease)
         if self._stop.is_set():
             slot.release(lease, Ended(machine=True, reason="service_stopped"))  # uncounted: nothing broke
             return None, 0.0
@@ -101,6 +105,15 @@ class LocalDispatcher:
             slot.release(lease, ended)
             return None, _longer(pause)
         return slot.exchange(lease, ended, QUEUES), 0.0
+
+    def _slice(self, slot: Slot, lease: Lease) -> Ended:
+        """Do steps of a leased job until the slice is over or one ended otherwise than well; return them as one."""
+        began = time.monotonic()
+        while True:
+            ended = slot.step(lease)
+            seconds = time.monotonic() - began
+            if not ended.goes_on or seconds > SLICE_SECONDS or self._stop.is_set():
+                return replace(ended, seconds=seconds)
 
     def _reap(self) -> None:
         reaper = Reaper(self._database, self._settings.lease_seconds)

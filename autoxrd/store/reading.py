@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision
@@ -174,8 +174,9 @@ class GraphReader:
         return session.scalars(select(table).where(table.job_id == self.job_id).order_by(table.ordinal)).all()
 
     def _last(self, session: Session, table: type[OrdinalT]) -> OrdinalT | None:
+        # what follows a row needs its place and hash; its content may be long
         query = select(table).where(table.job_id == self.job_id).order_by(table.ordinal.desc()).limit(1)
-        return session.scalars(query).one_or_none()
+        return session.scalars(query.options(defer(table.content))).one_or_none()
 
     def _finish(self, session: Session) -> Finish | None:
         return finish_of(self._rows(session, EventRow))

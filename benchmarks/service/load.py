@@ -21,6 +21,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from autoxrd.jobs.local import LocalDispatcher
@@ -50,15 +52,20 @@ def steps_done(database: Database) -> int:
 
 
 def rate(database: Database, seconds: float) -> dict[str, float]:
-    """Count attempts over some time, from the first one on."""
+    """Count attempts over some time, from the tenth on, and the processor time that they take."""
     while (first := steps_done(database)) < 10:
         time.sleep(0.05)
-    began, used = time.monotonic(), os.times()
+    began, used = time.monotonic(), cpu_seconds()
     time.sleep(seconds)
-    took = time.monotonic() - began
-    now = os.times()
-    own = now.user + now.system - used.user - used.system
-    return {"steps_per_second": (steps_done(database) - first) / took, "own_cpu_share": own / took}
+    took, steps = time.monotonic() - began, steps_done(database) - first
+    return {"steps_per_second": steps / took, "cpu_ms_per_step": 1e3 * (cpu_seconds() - used) / max(steps, 1)}
+
+
+def cpu_seconds() -> float:
+    """Return the processor time of this process and all below it: what a step costs, however busy the machine is."""
+    me = psutil.Process()
+    times = [process.cpu_times() for process in (me, *me.children(recursive=True))]
+    return sum(t.user + t.system for t in times)
 
 
 def local(slots: int, seconds: float = 15.0) -> dict[str, object]:

@@ -30,6 +30,8 @@ def book(session: Session, job: ServiceJobRow, row: Row) -> None:
         _attempt(session, job, row)
     elif isinstance(row, EventRow) and row.kind == EventKind.FINISHED:
         _finish(session, job, row)
+    elif isinstance(row, EventRow) and row.kind == EventKind.FORFEIT:
+        feed.append(session, job, "step.lost", json.loads(row.content)["data"])
     touch(job)
 
 

@@ -70,6 +70,11 @@ class Ended:
     machine: bool = False
     reason: str = ""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the step was done and there is a next one."""
+        return self.queue is not None and not (self.lost or self.machine or self.problem)
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
