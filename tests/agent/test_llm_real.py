@@ -81,20 +81,19 @@ def test_the_expert_is_as_good_as_the_rules(name: str, shared_file: Callable[[st
     observed = [observation_tokens(e.request) for e in exchanges]
     whole = [prompt_tokens(e.request) for e in exchanges]
     again = repeat_job(tmp_path / "llm", tmp_path / "again").report
+    reports = (by_rules, by_model)
     figures = {
-        "rwp_percent": [100 * r.state.quality.rwp for r in (by_rules, by_model)],
-        "gof": [r.state.quality.gof for r in (by_rules, by_model)],
-        "verdict": [r.verdict.value for r in (by_rules, by_model)],
+        "rwp_percent": [100 * r.state.quality.rwp for r in reports],
+        "gof": [r.state.quality.gof for r in reports],
+        "verdict": [r.verdict.value for r in reports],
         "steps": [len(by_rules.steps), len(by_model.steps)],
-        "fractions": [
-            [p.weight_fraction.value for p in r.state.phases if p.weight_fraction] for r in (by_rules, by_model)
-        ],
+        "fractions": [[p.weight_fraction.value for p in r.state.phases if p.weight_fraction] for r in reports],
         "requests": asked,
         "largest_observation_tokens": max(observed),
         "largest_prompt_tokens": max(whole),
         "prompt_tokens_of_the_job": sum(whole),
     }
-    print(json.dumps({name: figures}))
+    print(json.dumps({name: figures}))  # noqa: T201  # what docs/llm.md tells
     assert by_model.state.quality.rwp <= 1.01 * by_rules.state.quality.rwp
     assert (by_model.verdict.value == "abstained") == (by_rules.verdict.value == "abstained")
     for mine, theirs in zip(by_model.state.phases, by_rules.state.phases, strict=True):

@@ -77,7 +77,8 @@ class Dialogue:
         self, view: GraphView, state_id: str, context: JobContext, policy: Policy, *, situation: str = ""
     ) -> Told:
         """Ask what to do from a state."""
-        tried = tuple(a.action for a in view.children(state_id) if not a.accepted)
+        line = {state_id, *(step.parent for step in view.path(state_id))}
+        tried = tuple(a.action for a in view.attempts if a.parent in line and not a.accepted)
         legal = legal_from(view.states[state_id], policy, tried)
         skill = self._skills(legal.stage)
         schema = answer_schema(legal, vision=self._settings.vision)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from autoxrd.domain.action import Action, ActionKind, Stage
 from autoxrd.domain.state import FitState
@@ -11,7 +12,7 @@ from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.selectors import parse_parameter
 from autoxrd.gates.tables import MORE_BACKGROUND, family_allowed
-from autoxrd.planners.rules.catalogue import QUANTITY_BOUNDS, Thresholds
+from autoxrd.planners.rules.catalogue import CURRICULUM, QUANTITY_BOUNDS, Thresholds
 
 __all__ = ["Gain", "Legal", "Range", "legal_from", "stage_of"]
 
@@ -105,7 +106,7 @@ def legal_from(state: FitState, policy: Policy, tried: tuple[Action, ...] = ()) 
     Args:
         state: the state.
         policy: the rules.
-        tried: actions that were rejected from this very state; they do not count for the stage.
+        tried: actions that were rejected here or on the way; they do not count for the stage.
     """
     gains = _gains(state, policy)
     stage = stage_of(state, gains, tried)
@@ -132,7 +133,7 @@ def legal_from(state: FitState, policy: Policy, tried: tuple[Action, ...] = ()) 
 
 
 def stage_of(state: FitState, gains: tuple[Gain, ...], tried: tuple[Action, ...]) -> Stage:
-    """Return the first stage of the curriculum in which something promises a significant gain."""
+    """Return the first stage in which something of the rules' curriculum promises a significant gain."""
     if not state.released:
         return Stage.QC
     known, thresholds = {name for action in tried for name in action.parameters}, Thresholds()
@@ -142,6 +143,7 @@ def stage_of(state: FitState, gains: tuple[Gain, ...], tried: tuple[Action, ...]
         if gain.significance >= thresholds.gain_per_parameter
         and gain.drop >= thresholds.relative_drop
         and gain.selector not in known
+        and any(fnmatchcase(gain.selector, glob) for rule in CURRICULUM for glob in rule.gains)
     ]
     for stage, kinds in _GROUPS:
         if any(kind in kinds for gain in worth for kind in gain.kinds):
