@@ -188,7 +188,8 @@ def _may_propose(legal: Legal) -> dict[str, Any]:
     """Return the kinds with what else each needs; the selectors stand under ``gains``."""
     content: dict[str, Any] = {kind.value: {} for kind in legal.stages}
     for kind in legal.stages:
-        ranges = {s.rsplit(".", 1)[-1]: r for s, r in legal.ranges.items() if s in legal.selectors(kind)}
+        allowed = [s for s in legal.selectors(kind) if s in legal.ranges]
+        ranges = {s.rsplit(".", 1)[-1]: legal.ranges[s] for s in allowed}
         if ranges:
             content[kind.value]["bounds_within"] = {name: [r.lower, r.upper] for name, r in sorted(ranges.items())}
     if ActionKind.BACKGROUND_MODEL in legal.stages and legal.terms is not None:
