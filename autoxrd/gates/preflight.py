@@ -18,7 +18,7 @@ from autoxrd.gates.selectors import canonical, is_selector, resolve, resolve_all
 from autoxrd.gates.sites import Sites
 from autoxrd.gates.tables import family_allowed
 
-__all__ = ["PREFLIGHT_RULES", "identity", "known_parameters", "preflight"]
+__all__ = ["PREFLIGHT_RULES", "REPLACEABLE", "identity", "known_parameters", "preflight"]
 
 PREFLIGHT_RULES = (
     "preflight.parent",
@@ -45,7 +45,7 @@ _WITHOUT_PARAMETERS = frozenset(
 )
 """Kinds whose content stands in ``settings``, or that take what is free already."""
 
-_REPLACEABLE = frozenset(
+REPLACEABLE = frozenset(
     {
         "instrument.zero",
         "sample.displacement",
@@ -210,7 +210,7 @@ def _replaced(action: Action, parent: FitState, known: Sequence[str]) -> list[st
     faults = []
     for text in action.instead_of:
         found = resolve(text, known) if is_selector(text) else None
-        if found is None or found.selector.family not in _REPLACEABLE:
+        if found is None or found.selector.family not in REPLACEABLE:
             faults.append(f"{text[:80]!r} is no effect that can be absent")
         elif text not in parent.released or not free & set(found.names):
             faults.append(f"{text!r} is not free, so nothing can take its place")

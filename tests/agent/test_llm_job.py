@@ -39,6 +39,7 @@ def test_the_expert_reaches_what_the_rules_reach(planned: Job, finished: tuple[P
     expected = json.loads(finished[1])
     assert planned[1]["quality"] == expected["quality"]
     assert planned[1]["phases"] == expected["phases"]
+    assert planned[1]["warnings"] == expected["warnings"], "what the data cannot tell apart is told whoever planned"
 
 
 def test_the_graph_keeps_its_promises(planned: Job) -> None:

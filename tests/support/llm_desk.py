@@ -123,6 +123,7 @@ def honest(row: Sequence[Any], kind: str, state: str, *, share: float = 0.3, **m
     gain = f"release_gain.{selector}"
     return {
         "kind": kind, "from": state, "parameters": [selector], "bounds": [], "terms": None, "phase": None, "axis": None,
+        "equal": None, "instead_of": [],
         "rationale": "It promises much.",
         "evidence": [{"feature": gain, "value": drop, "comparison": ">", "threshold": 0.1 * drop}],
         "predictions": [{"metric": gain, "direction": "decrease", "minimum_effect": share * drop}], **more,

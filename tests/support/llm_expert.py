@@ -69,6 +69,8 @@ def written(action: Action) -> dict[str, Any]:
         "terms": action.settings.get("terms"),
         "phase": None,
         "axis": [int(index) for index in axis] if isinstance(axis, tuple) else None,
+        "equal": True if "equal" in action.settings else None,
+        "instead_of": list(action.instead_of),
         "rationale": action.rationale[:400],
         "evidence": [e.model_dump(exclude={"source"}) for e in action.evidence],
         "predictions": [p.model_dump() for p in action.predictions],
@@ -183,7 +185,7 @@ def _state(seen: Mapping[str, Any]) -> FitState:
                 name=p["phase"],
                 space_group="?",
                 weight_fraction=None,
-                cell={"a": MeasuredValue(value=p["cell_angstrom_deg"][0])},
+                cell={k: MeasuredValue(value=v) for k, v in zip("abc", p["cell_angstrom_deg"], strict=False)},
                 intensity_share=p["intensity_share"],
             )
             for p in seen["phases"]

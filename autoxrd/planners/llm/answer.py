@@ -69,6 +69,8 @@ class AnswerAction(_Strict):
     terms: int | None = None
     phase: _Name | None = None
     axis: Annotated[list[int], Field(min_length=3, max_length=3)] | None = None
+    equal: bool | None = None
+    instead_of: Annotated[list[_Name], Field(max_length=4)] = Field(default_factory=list)
     rationale: _Text
     evidence: Annotated[list[AnswerEvidence], Field(min_length=1, max_length=12)]
     predictions: Annotated[list[AnswerPrediction], Field(min_length=1, max_length=12)]

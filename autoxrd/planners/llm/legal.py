@@ -10,9 +10,11 @@ from autoxrd.domain.action import Action, ActionKind, Stage
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.gates.policy_model import Policy
+from autoxrd.gates.preflight import REPLACEABLE
 from autoxrd.gates.selectors import parse_parameter
 from autoxrd.gates.tables import MORE_BACKGROUND, family_allowed
 from autoxrd.planners.rules.catalogue import CURRICULUM, QUANTITY_BOUNDS, Thresholds
+from autoxrd.planners.rules.options import EQUAL_UISO
 
 __all__ = ["Gain", "Legal", "Range", "legal_from", "stage_of"]
 
@@ -82,6 +84,8 @@ class Legal:
         terms: (least, most) background coefficients of a ``background_model``, None where it is not legal.
         axes: phase -> texture axes on offer.
         phases: names of the phases; ``remove_phase`` is legal while there are two.
+        equal: phases whose atoms may share one displacement parameter.
+        replaceable: what is free and can leave the model for another effect.
     """
 
     stage: Stage
@@ -92,6 +96,8 @@ class Legal:
     terms: tuple[int, int] | None
     axes: Mapping[str, tuple[tuple[int, int, int], ...]]
     phases: tuple[str, ...]
+    equal: tuple[str, ...] = ()
+    replaceable: tuple[str, ...] = ()
 
     def selectors(self, kind: ActionKind) -> tuple[str, ...]:
         """Return what an action of a kind may name."""
@@ -129,6 +135,8 @@ def legal_from(state: FitState, policy: Policy, tried: tuple[Action, ...] = ()) 
         terms=terms,
         axes=_axes(state),
         phases=phases,
+        equal=tuple(p for p in phases if f"{GAIN_PREFIX}phase.{p}.uiso{EQUAL_UISO}" in state.features),
+        replaceable=tuple(s for s in state.released if _family(s) in REPLACEABLE),
     )
 
 
@@ -171,6 +179,11 @@ def _may(kind: ActionKind, family: str, selector: str, policy: Policy) -> bool:
     if not family_allowed(family, kind, policy):
         return False
     return kind not in policy.high_risk.kinds or _range(selector) is not None
+
+
+def _family(selector: str) -> str:
+    meaning = parse_parameter(selector)
+    return "" if meaning is None else meaning.family
 
 
 def _range(selector: str) -> Range | None:

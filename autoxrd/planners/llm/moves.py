@@ -21,6 +21,8 @@ NARROWEST_BOUND = 0.25
 
 _LONGEST_RATIONALE = 800
 
+Settings = dict[str, int | float | str | tuple[float, ...]]
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -153,9 +155,7 @@ def _unknown_parameters(answer: AnswerAction, kind: ActionKind, legal: Legal) ->
     return Faults("unknown_name", (f"{kind.value} cannot free {names}; it can free: {shown}",))
 
 
-def _settings(
-    answer: AnswerAction, kind: ActionKind, legal: Legal
-) -> dict[str, int | float | str | tuple[float, ...]] | Faults:
+def _settings(answer: AnswerAction, kind: ActionKind, legal: Legal) -> Settings | Faults:
     """Return the settings of the kinds that have some; what the model gives beyond them is ignored."""
     if kind is ActionKind.BACKGROUND_MODEL:
         least, most = legal.terms or (0, 0)
@@ -166,8 +166,31 @@ def _settings(
         if answer.phase not in legal.phases:
             return Faults("unknown_name", (f"remove_phase needs a 'phase' of {', '.join(legal.phases[:8])}",))
         return {"phase": answer.phase}
-    if kind is not ActionKind.PREFERRED_ORIENTATION or len(answer.parameters) != 1:
-        return {}
+    if answer.instead_of:
+        return _replacing(answer, legal)
+    if kind is ActionKind.DISPLACEMENT_PARAMETERS and answer.equal:
+        return _sharing(answer, legal)
+    return _axis(answer, legal) if kind is ActionKind.PREFERRED_ORIENTATION and len(answer.parameters) == 1 else {}
+
+
+def _replacing(answer: AnswerAction, legal: Legal) -> Settings | Faults:
+    """Take effects out of the model for the one that is freed."""
+    unknown = [name for name in answer.instead_of if name not in legal.replaceable]
+    if unknown:
+        shown = ", ".join(legal.replaceable[:12]) or "nothing"
+        return Faults("unknown_name", (f"instead_of may name {shown}, not {clean_text(unknown[0], 60)!r}",))
+    return {"instead_of": " ".join(dict.fromkeys(answer.instead_of))}
+
+
+def _sharing(answer: AnswerAction, legal: Legal) -> Settings | Faults:
+    """Let the atoms of each named phase share one displacement parameter."""
+    offered = {f"phase.{phase}.uiso": phase for phase in legal.equal}
+    if not answer.parameters or not set(answer.parameters) <= set(offered):
+        return Faults("action_illegal", (f"with 'equal' the parameters are of: {', '.join(offered) or 'none here'}",))
+    return {"equal": " ".join(offered[name] for name in dict.fromkeys(answer.parameters))}
+
+
+def _axis(answer: AnswerAction, legal: Legal) -> Settings | Faults:
     phase = answer.parameters[0].split(".")[1] if answer.parameters[0].count(".") > 1 else ""
     axes = legal.axes.get(phase, ())
     if not axes and answer.axis is None:

@@ -18,6 +18,7 @@ from autoxrd.gates.tables import MORE_BACKGROUND
 from autoxrd.planners.llm.fencing import clean_text
 from autoxrd.planners.llm.legal import Legal
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
+from autoxrd.planners.rules.options import EQUAL_UISO
 from autoxrd.primitives import canonical_json
 
 __all__ = ["LARGEST_OBSERVATION", "label_of", "labels", "observe", "state_facts"]
@@ -151,9 +152,9 @@ def _features(state: FitState, most: int) -> dict[str, list[Any]]:
         if feature.available and feature.value is not None and not name.startswith(_QUIET)
     ]
     shown.sort(key=lambda item: (-(item[1].significance or 0.0), item[0]))
-    more = state.features.get(_MORE)  # no selector, so it stands here and not under the gains
-    if more is not None and more.available:
-        shown.insert(0, (_MORE, more))
+    # gains of what is no selector stand here and not under the gains
+    beside = [n for n in state.features if n == _MORE or (n.startswith(GAIN_PREFIX) and n.endswith(EQUAL_UISO))]
+    shown[:0] = [(n, state.features[n]) for n in beside[:8] if state.features[n].available]
     return {
         name: [_digits(f.value), _digits(f.esd), _digits(f.significance), f.unit[:16]]
         for name, f in sorted(shown[:most])
@@ -194,6 +195,10 @@ def _may_propose(legal: Legal) -> dict[str, Any]:
             content[kind.value]["bounds_within"] = {name: [r.lower, r.upper] for name, r in sorted(ranges.items())}
     if ActionKind.BACKGROUND_MODEL in legal.stages and legal.terms is not None:
         content[ActionKind.BACKGROUND_MODEL.value]["terms"] = list(legal.terms)
+    if ActionKind.DISPLACEMENT_PARAMETERS in legal.stages and legal.equal:
+        content[ActionKind.DISPLACEMENT_PARAMETERS.value]["equal"] = list(legal.equal[:8])
+    if legal.replaceable:
+        content["instead_of"] = list(legal.replaceable[:12])
     if ActionKind.PREFERRED_ORIENTATION in legal.stages:
         axes = {phase: [list(axis) for axis in shown[:3]] for phase, shown in list(legal.axes.items())[:8]}
         content[ActionKind.PREFERRED_ORIENTATION.value]["axes"] = axes

@@ -30,6 +30,8 @@ from autoxrd.planners.llm.standing import (
 )
 from autoxrd.planners.protocol import Finish, Forfeit, GraphView, JobContext, Planner, Proposal
 from autoxrd.planners.rules import RulesPlanner
+from autoxrd.planners.rules.catalogue import Thresholds
+from autoxrd.planners.rules.rivals import rival_note
 from autoxrd.planners.rules.writing import joint_action
 
 __all__ = ["LlmPlanner", "ModelDesk", "sourced"]
@@ -146,6 +148,8 @@ class LlmPlanner:
         if claimed not in (state, _before_joint(state, view)):
             shown = label_of(state, view)
             notes.append(("claim_overruled", f"The model named {finish.state}; {shown} is worth more by the policy."))
+        rivals = rival_note(state, view, Thresholds())
+        notes += [rivals] if rivals else []  # what the data cannot tell apart is told whoever planned
         ended = Finish(state, "The language model ended the job.", tuple(notes))
         return reviewed(ended, view, context, policy, self._model.dialogue(), claim=finish.claim)
 

@@ -62,6 +62,8 @@ def _action(kinds: list[str]) -> dict[str, Any]:
             "terms": _or_null({"type": "integer"}),
             "phase": _or_null(_TEXT),
             "axis": _or_null(_list({"type": "integer"})),
+            "equal": _or_null({"type": "boolean"}),
+            "instead_of": _list(_TEXT),
             "rationale": _TEXT,
             "evidence": _list(_object(evidence)),
             "predictions": _list(_object(prediction)),
