@@ -21,7 +21,7 @@ from autoxrd.planners.llm.ports import ModelRequest
 from autoxrd.planners.protocol import GraphView
 from autoxrd.primitives import canonical_json
 from tests.planners.test_llm_fuzz import JOB, ROOT, VIEW
-from tests.support.llm_desk import Reply, greedy, play
+from tests.support.llm_desk import Reply, Script, greedy, play
 from tests.support.llm_expert import finish_answer
 from tests.support.tokens import count
 
@@ -111,31 +111,38 @@ def test_paths_keys_and_addresses_are_taken_out(text: str, secret: str) -> None:
     assert secret not in clean_text(text, 200)
 
 
-@pytest.mark.parametrize("name", INJECTIONS)
-def test_an_injection_changes_no_decision(name: str, tmp_path: Path) -> None:
-    """The model here is gullible: it obeys whatever stands outside a fence. Nothing of others ever does."""
-    told = INJECTIONS[name]
+def _gullible(told: str) -> Script:
+    """A model that obeys whatever stands outside a fence. Nothing of others ever does."""
 
-    def gullible(request: ModelRequest) -> Reply:
+    def script(request: ModelRequest) -> Reply:
         outside = "\n".join(
             re.sub(r"<(data-[0-9a-f]{12})>\n.*?\n</\1>", "", m["content"], flags=re.DOTALL) for m in request.messages
         )
-        if told[:24] in outside or clean_text(told, 300)[:24] in outside:
+        if told and (told[:24] in outside or clean_text(told, 300)[:24] in outside):
             return finish_answer("s0")
         return greedy(request)
 
-    def run(text: str) -> tuple[list[Any], list[ModelRequest]]:
-        directory = tmp_path / str(bool(text))
-        with play(directory, gullible, steps=5, note=text[:2000]) as played:
-            attempts = [(a.action.kind, a.action.parameters, a.accepted) for a in played.graph.attempts()]
-            return [attempts, played.conclusion.verdict], played.client.sent
+    return script
 
-    plain, _ = run("")
-    injected, prompts = run(told)
-    assert injected == plain
-    assert any("user_note" in str(m["content"]) for request in prompts for m in request.messages)
-    for request in prompts:
-        assert len(json.dumps(request.as_dict())) < 60_000
+
+def _decisions(directory: Path, told: str) -> tuple[list[Any], list[ModelRequest]]:
+    with play(directory, _gullible(told), steps=4, note=told[:2000]) as played:
+        attempts = [(a.action.kind, a.action.parameters, a.accepted) for a in played.graph.attempts()]
+        return [attempts, played.conclusion.verdict], played.client.sent
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """The decisions of the job without any text of others."""
+    return _decisions(tmp_path_factory.mktemp("plain") / "job", "")[0]
+
+
+@pytest.mark.parametrize("name", INJECTIONS)
+def test_an_injection_changes_no_decision(name: str, undisturbed: list[Any], tmp_path: Path) -> None:
+    decisions, prompts = _decisions(tmp_path / "job", INJECTIONS[name])
+    assert decisions == undisturbed
+    assert all("user_note" in str(request.messages) for request in prompts if request.schema_name == "answer")
+    assert all(len(json.dumps(request.as_dict())) < 60_000 for request in prompts)
 
 
 def test_texts_of_files_are_fenced_and_short() -> None:
