@@ -32,12 +32,17 @@ def apportion(frame: Frame) -> Apportioned:
     point = windows.point
     # what a unit of each line's own curve is worth at each channel
     unit = frame.step / np.maximum(np.maximum(frame.net_calc, frame.totals.value), 1e-300)
-    reflection = frame.lines.reflection.repeat(windows.length)
     count = int(frame.reflections.position.size)
-    return Apportioned(
-        observed=sum_by(reflection, value * (unit * frame.net_obs)[point], count),
-        calculated=sum_by(reflection, value * (unit * frame.net_calc)[point], count),
-    )
+    filled = np.flatnonzero(windows.length)
+    reflection, start = frame.lines.reflection[filled], windows.start[filled]
+
+    def summed(curve: FloatArray) -> FloatArray:
+        elements = curve[point]
+        elements *= value
+        lines = np.add.reduceat(elements, start) if start.size else elements
+        return sum_by(reflection, lines, count)
+
+    return Apportioned(observed=summed(unit * frame.net_obs), calculated=summed(unit * frame.net_calc))
 
 
 def r_bragg(frame: Frame, shared: Apportioned, n_phases: int) -> list[float | None]:

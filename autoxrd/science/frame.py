@@ -147,8 +147,7 @@ def _weighted_mean(index: IntArray, values: FloatArray, weights: FloatArray, siz
 def _peaks(x: FloatArray, lines: Lines, reflections: Reflections, count: int, n_phases: int, reach: float) -> Peaks:
     used = reflections.peak >= 0
     owner, area = reflections.peak[used], np.maximum(reflections.area[used], 1e-300)
-    by_phase = np.zeros((count, n_phases))
-    np.add.at(by_phase, (owner, reflections.phase[used]), area)
+    by_phase = sum_by(owner * n_phases + reflections.phase[used], area, count * n_phases).reshape(count, n_phases)
     total = by_phase.sum(axis=1)
     on = lines.peak >= 0
     low = np.full(count, np.inf)

@@ -28,10 +28,10 @@ _COLUMNS = 7
 
 @dataclass(frozen=True, slots=True)
 class LocalFit:
-    """Many small weighted least-squares fits; coefficients (p, c), covariances (p, c, c), reduced chi2 (p,)."""
+    """Many small weighted least-squares fits; coefficients and their variances (p, c), reduced chi2 (p,)."""
 
     coefficient: FloatArray
-    covariance: FloatArray
+    variance: FloatArray
     chi2_reduced: FloatArray
     points: IntArray
 
@@ -122,20 +122,19 @@ def _projections(
 
 
 def _solved(normal: FloatArray, right: FloatArray, total: FloatArray, points: IntArray, ridge: float) -> LocalFit:
-    scale = np.sqrt(np.einsum("pii->pi", normal))
-    scale[scale <= 0] = 1.0
-    normal = normal / (scale[:, :, None] * scale[:, None, :])
+    square = np.einsum("pii->pi", normal)
+    empty = square <= 0
+    unit = 1.0 / np.sqrt(np.where(empty, 1.0, square))
+    normal = normal * unit[:, :, None]
+    normal *= unit[:, None, :]
     # an absent column must not make its coefficient free: a unit diagonal pins it to zero
-    normal += ridge * np.eye(normal.shape[1])
-    empty = np.einsum("pii->pi", normal) < 0.5
-    if empty.any():
-        normal[np.nonzero(empty)[0], np.nonzero(empty)[1], np.nonzero(empty)[1]] = 1.0
+    np.einsum("pii->pi", normal)[...] += np.where(empty, 1.0, ridge)
     inverse = np.linalg.inv(normal)
-    target = right / scale
-    scaled = np.einsum("pij,pj->pi", inverse, target)
+    target = right * unit
+    scaled = np.matmul(inverse, target[:, :, None])[:, :, 0]
     explained = np.einsum("pi,pi->p", scaled, target)
     chi2 = np.maximum(total - explained, 0.0) / np.maximum(points - right.shape[1], 1)
-    return LocalFit(scaled / scale, inverse / (scale[:, :, None] * scale[:, None, :]), chi2, points)
+    return LocalFit(scaled * unit, np.einsum("pii->pi", inverse) * np.square(unit), chi2, points)
 
 
 def _columns(frame: Frame, point: IntArray, own: FloatArray, columns: FloatArray) -> FloatArray:
@@ -187,7 +186,7 @@ def _spread(fit: LocalFit | None, at: IntArray, count: int) -> tuple[FloatArray,
         chi2[at] = fit.chi2_reduced
         spare[at] = fit.points - fit.coefficient.shape[1]
         values[:, at] = fit.coefficient[:, :4].T
-        variance = np.einsum("pii->pi", fit.covariance)[:, :4].T
+        variance = fit.variance[:, :4].T
         esds[:, at] = np.sqrt(np.maximum(variance, 0.0) * np.maximum(fit.chi2_reduced, 1.0))
     return values, esds, chi2, spare
 

@@ -105,7 +105,7 @@ ROWS = 6
 """What :func:`templates` returns, by row: value, shift, width, skew, low tail, high tail."""
 _USED = ROWS + 5
 SCRATCH_ROWS = _USED + 5
-_CHUNK = 10_240
+_CHUNK = 12_288
 """Elements (line or peak, times channel) that are worked on at a time: they stay in the processor's cache."""
 _ROOM = SCRATCH_ROWS
 

@@ -134,7 +134,7 @@ def _areas(
         fit = local_fits(columns, left, weight, windows.start, ridge=1e-9)
         new = np.maximum(fit.coefficient[:, 0], 0.0)
         area = new if cycle == 0 else 0.3 * area + 0.7 * new
-        variance = np.maximum(fit.covariance[:, 0, 0], 0.0)
+        variance = np.maximum(fit.variance[:, 0], 0.0)
         esd = np.sqrt(variance * np.maximum(fit.chi2_reduced, 1.0))
     return area, esd
 
