@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 
-__all__ = ["FWHM_PER_SIGMA", "ROWS", "SCRATCH_ROWS", "LineShapes", "Windows", "chunks", "pseudo_voigt", "templates", "windows_between"]
+__all__ = [
+    "FWHM_PER_SIGMA",
+    "ROWS",
+    "SCRATCH_ROWS",
+    "LineShapes",
+    "Windows",
+    "chunks",
+    "pseudo_voigt",
+    "templates",
+    "windows_between",
+]
 
 IntArray = NDArray[np.int64]
 
@@ -133,7 +143,14 @@ def templates(x: FloatArray, owner: IntArray, lines: LineShapes, scratch: FloatA
 
 
 def _skew(
-    z: FloatArray, z2: FloatArray, tall: FloatArray, l2: FloatArray, gauss: FloatArray, *, out: FloatArray, scratch: FloatArray
+    z: FloatArray,
+    z2: FloatArray,
+    tall: FloatArray,
+    l2: FloatArray,
+    gauss: FloatArray,
+    *,
+    out: FloatArray,
+    scratch: FloatArray,
 ) -> None:
     """Fill ``out`` with -(sigma^3/6) d3/dx3: of the Lorentzian, in z, 24 z (1 - z^2) l^4 h, of the Gaussian z (12 ln2^2 - 8 ln2^3 z^2) g."""
     np.subtract(1.0, z2, out=out)
