@@ -176,12 +176,25 @@ def search_sets(
 
 
 def first_choice(ranked: Sequence[MatchedSet], settings: MatchSettings) -> MatchedSet | None:
-    """Return the smallest set that is not clearly worse than the best whose members' lines are there."""
+    """Return the set to be believed first: of those not clearly worse than the best, the smallest that leaves none out.
+
+    A set counts only when its members' lines are there. A larger set with the better criterion goes before a smaller
+    one when nearly all lines of what it adds are there: that is evidence beside the criterion.
+    """
     sound = [one for one in ranked if all(not m.seen < settings.least_seen for m in one.members)]
     if not sound:
         return None
     near = [one for one in sound if one.criterion - sound[0].criterion < settings.decisive]
-    return min(near, key=lambda one: (len(one.members), one.criterion))
+    order = sorted(near, key=lambda one: (len(one.members), one.criterion))
+    return next(one for one in order if not any(_adds_surely(big, one, settings) for big in near))
+
+
+def _adds_surely(big: MatchedSet, small: MatchedSet, settings: MatchSettings) -> bool:
+    """Tell whether a set is another one and phases that are surely there, and better."""
+    if not set(big.names) > set(small.names) or big.criterion >= small.criterion:
+        return False
+    extra = [m for m in big.members if m.name not in small.names]
+    return all(m.seen >= settings.sure_seen and m.lines >= settings.sure_lines for m in extra)
 
 
 def _beam(

@@ -24,6 +24,8 @@ class MatchSettings:
         least_gain: share of what is left unexplained that a further phase must take away to be tried.
         strong_line: height relative to the pattern's highest from which a line left over says that a phase is missing.
         least_seen: share of a phase's expected own intensity that must be there.
+        sure_seen: the same, from which a phase is there although the criterion alone would not decide, with at least
+            ``sure_lines`` lines of its own.
         line_seen: share of a line's expected intensity from which it counts as seen.
         line_floor: lines expected above this many sigma (model error included) are looked for.
         alike: cosine between two candidates' patterns, cells adjusted, from which they stand for one another.
@@ -49,6 +51,8 @@ class MatchSettings:
     least_gain: float = 0.04
     strong_line: float = 0.1
     least_seen: float = 0.5
+    sure_seen: float = 0.85
+    sure_lines: int = 8
     line_seen: float = 0.35
     line_floor: float = 2.0
     alike: float = 0.9
