@@ -14,7 +14,20 @@ from typing import Annotated
 import typer
 
 from autoxrd import __version__
-from autoxrd.cli import asking, comparing, inputs, inspecting, mcp_server, pcr, policy, refining, service, skills, stepping, transcript
+from autoxrd.cli import (
+    asking,
+    comparing,
+    inputs,
+    inspecting,
+    mcp_server,
+    pcr,
+    policy,
+    refining,
+    service,
+    skills,
+    stepping,
+    transcript,
+)
 from autoxrd.errors import AutoxrdError, EngineError, NotFound, PolicyError, StorageError, UserInputError
 
 __all__ = ["app", "main"]
