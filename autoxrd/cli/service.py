@@ -57,7 +57,7 @@ def scheduler() -> None:
     run(_settings())
 
 
-keys = typer.Typer(help="Make the first API key of an owner; later ones are made over REST.", no_args_is_help=True)
+keys = typer.Typer(help="First API keys and limits of owners; later keys are made over REST.", no_args_is_help=True)
 
 
 @keys.command("create")
@@ -77,6 +77,27 @@ def create_key(
     from autoxrd.server.first_key import create
 
     typer.echo(create(_settings(data_dir=data_dir), owner=owner, name=name, scopes=scope, days=days))
+
+
+@keys.command("limit")
+def limit_owner(
+    owner: Annotated[str, typer.Argument(help="Name of the owner; made where there is none.", show_default=False)],
+    open_jobs: Annotated[int | None, typer.Option("--open-jobs", help="Jobs open at once.", min=0)] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Steps, all jobs together.", min=0)] = None,
+    engine_seconds: Annotated[
+        float | None, typer.Option("--engine-seconds", help="Engine time, all jobs together, s.", min=0.0)
+    ] = None,
+    data_dir: _Data = None,
+) -> None:
+    """Limit what an owner may use, and print all limits that hold."""
+    _require("server", _SERVER)
+    import json
+
+    from autoxrd.server.first_key import limit
+
+    given = {"open_jobs": open_jobs, "steps": steps, "engine_seconds": engine_seconds}
+    limits = {name: float(value) for name, value in given.items() if value is not None}
+    typer.echo(json.dumps(limit(_settings(data_dir=data_dir), owner=owner, limits=limits)))
 
 
 def _settings(**given: Any) -> Settings:

@@ -24,6 +24,7 @@ from autoxrd.errors import NotFound
 from autoxrd.jobs.publish import publish
 from autoxrd.jobs.request import JobRequest
 from autoxrd.jobs.sessions import SessionCache
+from autoxrd.store.service.budgets import spent
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.files import StoredFile, job_files
 from autoxrd.store.service.job_graph import JobGraph
@@ -153,7 +154,8 @@ class Workshop:
             if limit is not None and used >= limit:
                 current = opened.graph.current()
                 return Stopped(str(current), f"budget_{name}", f"The budget of {limit:g} s of {name} time is spent.")
-        return None
+        over = spent(self._database, lease.job_id)
+        return None if over is None else Stopped(str(opened.graph.current()), f"budget_owner_{over.name}", over.text)
 
     def _report(self, opened: _Open, view: JobView) -> None:
         session = self._sessions.get(view.id, opened.job.engine)

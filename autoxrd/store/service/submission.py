@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from autoxrd.domain.lifecycle import CLAIMABLE, FINAL, JobState
 from autoxrd.errors import Conflict, LimitExceeded
 from autoxrd.store.service import feed
+from autoxrd.store.service.budgets import spent_by
 from autoxrd.store.service.database import Database, new_id, now_text
 from autoxrd.store.service.files import NewFile, put_files
 from autoxrd.store.service.models import IdempotencyRow, OwnerRow, ServiceJobRow
@@ -59,7 +60,7 @@ def submit(database: Database, job: NewJob, *, idempotency_key: str | None = Non
 
     Raises:
         Conflict: ``idempotency_key_reused``, the key belongs to another request.
-        LimitExceeded: ``jobs_open``, the owner has as many open jobs as allowed.
+        LimitExceeded: ``jobs_open``, the owner has as many open jobs as allowed; ``budget_spent``, of the owner.
     """
     if idempotency_key is None:
         return Submitted(_insert(database, job, None), repeated=False)
@@ -125,6 +126,9 @@ def _insert(database: Database, job: NewJob, key: str | None) -> str:
 def _admit(session: Session, owner_id: str) -> None:
     """Hold the limit of open jobs, and let an owner who was away start level with the others, not ahead of them."""
     owner = session.get_one(OwnerRow, owner_id)
+    over = spent_by(owner)
+    if over is not None:
+        raise LimitExceeded("budget_spent", f"{over.text} Ask who runs the service for more.")
     limit = json.loads(owner.limits).get("open_jobs")
     final = [s.value for s in FINAL]
     mine = select(func.count()).where(ServiceJobRow.owner_id == owner_id, ServiceJobRow.state.not_in(final))

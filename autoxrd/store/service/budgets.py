@@ -1,0 +1,61 @@
+"""What may an owner still use? Limits on open jobs, steps and engine time, and what counts against them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from autoxrd.primitives import canonical_json
+from autoxrd.store.service.database import Database
+from autoxrd.store.service.models import OwnerRow, ServiceJobRow
+
+__all__ = ["LIMITS", "Spent", "set_limits", "spent", "spent_by"]
+
+LIMITS = ("open_jobs", "steps", "engine_seconds")
+"""What can be limited for an owner, all jobs together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A budget of an owner that is used up.
+
+    Args:
+        name: ``steps`` or ``engine_seconds``.
+        limit: how much it was, in the unit of its name.
+    """
+
+    name: str
+    limit: float
+
+    @property
+    def text(self) -> str:
+        """One sentence."""
+        what = "steps" if self.name == "steps" else "s of engine time"
+        return f"The owner's budget of {self.limit:g} {what} is spent."
+
+
+def spent_by(owner: OwnerRow) -> Spent | None:
+    """Return the first budget of an owner that is used up, None where there is none."""
+    limits: Mapping[str, float] = json.loads(owner.limits)
+    used = {"steps": owner.steps_used, "engine_seconds": owner.engine_seconds_used}
+    over = (Spent(name, limits[name]) for name, amount in used.items() if name in limits and amount >= limits[name])
+    return next(over, None)
+
+
+def spent(database: Database, job_id: str) -> Spent | None:
+    """Return the first budget of a job's owner that is used up."""
+    query = select(OwnerRow).join(ServiceJobRow, ServiceJobRow.owner_id == OwnerRow.id)
+    with database.reading() as session:
+        return spent_by(session.scalars(query.where(ServiceJobRow.id == job_id)).one())
+
+
+def set_limits(database: Database, owner_id: str, limits: Mapping[str, float]) -> dict[str, float]:
+    """Set limits of an owner, leave the others as they are, and return all of them."""
+    with database.writing() as session:
+        owner = session.get_one(OwnerRow, owner_id, with_for_update=True)
+        merged: dict[str, float] = {**json.loads(owner.limits), **limits}
+        owner.limits = canonical_json(merged)
+    return merged
