@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autoxrd.agent.job import Budget, Job, SourceFile
-from autoxrd.domain.instrument import Geometry, Instrument, Radiation
+from autoxrd.domain.instrument import Instrument, Radiation
 from autoxrd.domain.pattern import Notice, Pattern
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.registry import get_engine
@@ -28,9 +28,6 @@ from autoxrd.planners.registry import PlannerInfo, planner_info
 __all__ = ["Request", "load_job"]
 
 _FORM_FACTORS = ("neutral", "as_given")
-_SOLLER_AXIAL = 0.03
-"""S/L = H/L of Finger, Cox & Jephcoat (1994), doi:10.1107/S0021889894004218, where no file tells the instrument's:
-Soller slits of 2.3 deg, the most common ones, let through +-0.04 rad, and most of what passes stays within 0.03."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +151,8 @@ def _engine_settings(request: Request, pattern: Pattern) -> dict[str, Any]:
 
 
 def _seeds(instrument: Instrument) -> dict[str, Any]:
-    """Return where an unknown X-ray profile starts: Lorentzian width in the phases, where the rules release it.
-
-    A laboratory diffractometer has the axial divergence of its Soller slits. At zero the pattern does not depend on
-    it to first order, so that a fit that starts there stays there, with wrong positions in its stead.
-    """
-    if instrument.profile is not None or instrument.radiation is not Radiation.XRAY:
-        return {}
-    axial = {"axial_seed": _SOLLER_AXIAL} if instrument.geometry is Geometry.BRAGG_BRENTANO else {}
-    return {"size_seed": True, **axial}
+    """With an unknown profile the Lorentzian width starts in the phases: that is where the rules release it."""
+    return {"size_seed": True} if instrument.profile is None and instrument.radiation is Radiation.XRAY else {}
 
 
 def _region(region: tuple[float, float], pattern: Pattern, option: str) -> list[float]:

@@ -147,10 +147,8 @@ def templates(x: FloatArray, owner: IntArray, lines: LineShapes, scratch: FloatA
     np.subtract(x, at, out=z)
     z *= inverse
     np.multiply(z, z, out=z2)
-    np.add(z2, 1.0, out=lorentz)
-    np.divide(1.0, lorentz, out=lorentz)
-    np.multiply(z2, -_LN2, out=gauss)
-    np.exp(gauss, out=gauss)
+    np.divide(1.0, np.add(z2, 1.0, out=lorentz), out=lorentz)
+    np.exp(np.multiply(z2, -_LN2, out=gauss), out=gauss)
     np.multiply(lorentz, peak_l, out=tall)
     gauss *= peak_g
     np.subtract(tall, gauss, out=high)

@@ -29,7 +29,6 @@ SETTINGS = (
     "two_theta_limits",
     "background_terms",
     "size_seed",
-    "axial_seed",
     "excluded_regions",
     "dispersion",
 )
@@ -186,7 +185,6 @@ def _seed_width(
         if state.radiation == "neutron":
             return {"profile.W": width**2}
         values = {"profile.W": (SHARE * width) ** 2, "profile.X": 0.0 if seed else SHARE * width}
-        values |= dict.fromkeys(("profile.S/L", "profile.H/L"), float(settings.get("axial_seed") or 0.0))
     if seed:
         size = SHARE * width if seed in (True, "auto") else float(seed)
         values |= {f"phase.{phase.name}.size": size for phase in state.phases}

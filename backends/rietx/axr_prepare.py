@@ -29,7 +29,6 @@ SETTINGS = (
     "two_theta_limits",
     "background_terms",
     "size_seed",
-    "axial_seed",
     "excluded_regions",
     "dispersion",
 )
@@ -156,8 +155,6 @@ def _seeded(
     structure = state.structure.model_copy(deep=True)
     if description["profile"] is None:
         _seed_width(instrument, structure, width, neutron, settings.get("size_seed"))
-        axial = float(settings.get("axial_seed") or 0.0)
-        instrument.geometry.axial_sl.value = instrument.geometry.axial_hl.value = axial
         notices.append(("profile_seeded", f"Peak widths start from the data's typical width of {width:.4f} deg."))
     elif settings.get("size_seed"):
         _seed_size(structure, width, settings["size_seed"])

@@ -73,7 +73,7 @@ def test_every_recorded_attempt_is_judged_again_as_it_was(job: Path) -> None:
     for attempt in attempts:
         judged = gate_attempt(job, attempt.ordinal)
         assert judged.accepted == attempt.accepted
-        assert tuple(judged.reasons) == tuple(attempt.decision.details)
+        assert tuple(judged.reasons) == attempt.decision.reasons
     with pytest.raises(NotFound, match="no attempt 999"):
         gate_attempt(job, 999)
 

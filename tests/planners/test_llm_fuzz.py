@@ -31,7 +31,7 @@ FILES = {"snapshot": "0" * 64, "arrays": "0" * 64, "structures": "0" * 64}
 
 
 def _state(released: bytes, action: Action | None = None, parent: FitState | None = None) -> FitState:
-    command = command_for(action, parent) if action is not None and parent is not None else EngineCommand(cycles=0)
+    command = command_for(action, parent, JOB) if action is not None and parent is not None else EngineCommand(cycles=0)
     _, result = SESSION.execute(Snapshot("stub", released), command)
     stage = Stage.QC if action is None else action.stage
     return measure_state(result, JOB, stage=stage, parent=parent, action=action, files=FILES)
