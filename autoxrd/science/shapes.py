@@ -168,10 +168,8 @@ def templates(x: FloatArray, owner: IntArray, lines: LineShapes, scratch: FloatA
     width *= z
     width -= value
     # the third derivative: 24 z (1 - z^2) l^4 h and z (12 ln2^2 - 8 ln2^3 z^2) g
-    np.subtract(1.0, z2, out=skew)
-    skew *= tall
-    lorentz *= lorentz
-    skew *= lorentz
+    np.multiply(np.subtract(1.0, z2, out=skew), tall, out=skew)
+    skew *= np.square(lorentz, out=lorentz)
     skew *= -24.0 * _SKEW
     z2 *= 8.0 * _LN2**3 * _SKEW
     z2 -= 12.0 * _LN2**2 * _SKEW
