@@ -1,7 +1,7 @@
 """How much does the service carry? ``python -m benchmarks.service.load local|production``: prints one JSON object.
 
 A stub step sleeps 50 ms; claim, lease, graph record with artifacts, feed and release are real. ``local`` measures
-steps a second of the local dispatcher on SQLite. ``production`` starts PostgreSQL, Redis, an API, a scheduler and
+steps a second of the local dispatcher on SQLite. ``production CONCURRENCY JOBS`` starts PostgreSQL, Redis, an API, a scheduler and
 workers, and measures steps a second, submission from 20 clients at once, the job page, and in which order 1000 queued
 jobs of ten owners are done. Wall-clock figures are of the machine as it is: its load average is printed with them.
 """
@@ -173,7 +173,8 @@ def main() -> None:
     if what == "local":
         found = local(int(sys.argv[2]) if len(sys.argv) > 2 else 12)
     else:
-        found = production(2, int(sys.argv[2]) if len(sys.argv) > 2 else 4)
+        numbers = [int(word) for word in sys.argv[2:]]
+        found = production(2, *(numbers or [4]))
     print(json.dumps({**found, "load_average_before": before, "threads": threading.active_count()}, indent=1))
 
 
