@@ -52,12 +52,22 @@ class Advance:
 
 @dataclass(slots=True)
 class _Open:
-    """A job as this process knows it between steps."""
+    """A job as this process knows it between steps.
+
+    Args:
+        fence: the last claim under which it was worked on. Where the next one is not the one after it, somebody else
+            has held the job in between, and all this may be out of date.
+        prepared: whether there is a root.
+        concluded: whether only the report is missing.
+    """
 
     graph: JobGraph
     job: Job
     controller: Controller
     request: JobRequest
+    fence: int
+    prepared: bool
+    concluded: bool
 
 
 class Workshop:
@@ -98,21 +108,26 @@ class Workshop:
         if opened is None:
             self._read_input(lease)
             return Advance("input", "engine")
-        if opened.graph.finished() is not None:
+        if opened.concluded:
             self._report(opened, find_job(self._database, lease.job_id, None))
             self.forget(lease.job_id)
             return Advance("report", None)
-        if opened.graph.root() is None:
+        if not opened.prepared:
             opened.controller.prepare()
+            opened.prepared = True
             return Advance("prepare", "engine")
         stopped = self._over_budget(opened, lease) or opened.controller.step()
         if stopped is None:
             return Advance("attempt", "engine")
         conclude(opened.graph, opened.job, stopped)
+        opened.concluded = True
         return Advance("conclude", "engine")
 
     def _opened(self, lease: Lease) -> _Open | None:
         opened = self._open.get(lease.job_id)
+        if opened is not None and lease.fence > opened.fence + 1:
+            del self._open[lease.job_id]
+            opened = None
         if opened is None:
             try:
                 graph = JobGraph.open(self._database, lease.job_id, lease)
@@ -122,6 +137,7 @@ class Workshop:
             while len(self._open) > KEPT_JOBS:
                 self.forget(next(iter(self._open)))
         opened.graph.with_lease(lease)
+        opened.fence = lease.fence
         self._open.move_to_end(lease.job_id)
         return opened
 
@@ -133,7 +149,8 @@ class Workshop:
         planner = planner_for(job, graph, Connection(check_endpoint(None)))
         # The service keeps the wall clock of a job that many processes work on; the controller's own would not know.
         controller = Controller(job, graph, session, planner, _teller(graph), elapsed=lambda: 0.0)
-        return _Open(graph, job, controller, request)
+        prepared, concluded = graph.root() is not None, graph.finished() is not None
+        return _Open(graph, job, controller, request, lease.fence, prepared, concluded)
 
     def _read_input(self, lease: Lease) -> None:
         view = find_job(self._database, lease.job_id, None)

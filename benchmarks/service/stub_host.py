@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -34,19 +35,30 @@ STEP_SECONDS = float(os.environ.get("AUTOXRD_STUB_SECONDS", "0.05"))
 N_FEATURES = 20
 
 
+@dataclass
+class Known:
+    """What this process remembers of a job; out of date when somebody else has held it in between."""
+
+    fence: int
+    graph: JobGraph
+    current: str | None
+    n_done: int
+    finished: bool
+
+
 class Stub:
     """Does steps of jobs that are not refinements."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._graphs: dict[str, JobGraph] = {}
+        self._known: dict[str, Known] = {}
         self._views: dict[str, JobView] = {}
 
     def advance(self, lease: Lease) -> Advance:
         try:
             return self._advance(lease)
         except BaseException:
-            self._graphs.pop(lease.job_id, None)
+            self._known.pop(lease.job_id, None)
             raise
 
     def _advance(self, lease: Lease) -> Advance:
@@ -54,27 +66,28 @@ class Stub:
         self._views[lease.job_id] = view
         if view.title == "unreadable":
             raise UserInputError("pattern_unreadable", "The pattern cannot be read.")
-        graph = self._graph(lease)
-        if graph is None:
+        known = self._remembered(lease)
+        if known is None:
             JobGraph.create(self._database, lease, self._record(view))
             return Advance("input", "engine")
-        if graph.finished() is not None:
+        graph = known.graph
+        if known.finished:
             data = canonical_json(graph.export()).encode()
             graph.complete({"graph.json": NewFile(graph.artifacts.put(data), len(data), "application/json")})
-            del self._graphs[lease.job_id]
+            del self._known[lease.job_id]
             return Advance("report", None)
-        current = graph.current()
-        if current is None:
-            graph.add_root(self._state(view, 0), {"seconds": 0.0})
+        if known.current is None:
+            known.current = graph.add_root(self._state(view, 0), {"seconds": 0.0})
             return Advance("prepare", "engine")
-        done = graph.n_attempts()
-        if done >= view.request["budgets"]["steps"]:
-            graph.finish(current, {"verdict": "accepted", "reasons": [], "warnings": [], "notes": []})
+        if known.n_done >= view.request["budgets"]["steps"]:
+            graph.finish(known.current, {"verdict": "accepted", "reasons": [], "warnings": [], "notes": []})
+            known.finished = True
             return Advance("conclude", "engine")
-        self._attempt(graph, view, current, done + 1)
+        known.current = self._attempt(graph, view, known.current, known.n_done + 1)
+        known.n_done += 1
         return Advance("attempt", "engine")
 
-    def _attempt(self, graph: JobGraph, view: JobView, parent: str, ordinal: int) -> None:
+    def _attempt(self, graph: JobGraph, view: JobView, parent: str, ordinal: int) -> str | None:
         began = time.monotonic()
         time.sleep(STEP_SECONDS)
         if view.title == "poison":
@@ -101,19 +114,23 @@ class Stub:
         )
         seconds = time.monotonic() - began
         telemetry = {"seconds": seconds, "engine_seconds": seconds}
-        graph.record(
-            parent, action, decision, self._state(view, ordinal), planner={"name": "stub"}, telemetry=telemetry
-        )
+        state = self._state(view, ordinal)
+        attempt = graph.record(parent, action, decision, state, planner={"name": "stub"}, telemetry=telemetry)
+        return attempt.candidate
 
-    def _graph(self, lease: Lease) -> JobGraph | None:
-        graph = self._graphs.get(lease.job_id)
-        if graph is None:
+    def _remembered(self, lease: Lease) -> Known | None:
+        known = self._known.get(lease.job_id)
+        if known is None or lease.fence > known.fence + 1:
             try:
-                graph = self._graphs[lease.job_id] = JobGraph.open(self._database, lease.job_id, lease)
+                graph = JobGraph.open(self._database, lease.job_id, lease)
             except NotFound:
                 return None
-        graph.with_lease(lease)
-        return graph
+            finished = graph.finished() is not None
+            known = Known(lease.fence, graph, graph.current(), graph.n_attempts(), finished)
+            self._known[lease.job_id] = known
+        known.graph.with_lease(lease)
+        known.fence = lease.fence
+        return known
 
     def _record(self, view: JobView) -> JobRecord:
         return JobRecord(
