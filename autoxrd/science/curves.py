@@ -21,6 +21,7 @@ IntArray = NDArray[np.int64]
 
 _OWN = 4
 """Value, shift, width and skew are wanted of each peak's own lines; the tails only of all together."""
+_TOTALS = _OWN + 2
 
 
 class LineArrays(Protocol):
@@ -95,19 +96,28 @@ def evaluate(x: FloatArray, lines: LineArrays, windows: Windows, peaks: Windows,
         room: memory to work in.
     """
     line_value = np.empty(windows.size)
-    totals, own = np.zeros((ROWS, x.size)), np.zeros((_OWN, peaks.size))
+    totals, own = np.zeros((_TOTALS, x.size)), np.zeros((_OWN, peaks.size))
     common = _common(lines.peak, windows, peaks)
     for part, scratch in chunks(windows, room, SCRATCH_ROWS):
         run, first = windows.run(part), int(windows.start[part.start])
         point = run.point
         shapes = LineShapes(lines.position[part], lines.fwhm[part], lines.eta[part], lines.area[part])
-        rows = templates(x[point], run.owner, shapes, scratch)
+        rows = templates(x[point], run.length, shapes, scratch)
         line_value[first : first + point.size] = rows[0]
-        begin = int(run.low.min())
-        point -= begin
-        _add(totals, begin, point, rows)
+        point -= (begin := int(run.low.min()))
+        _add_totals(totals[:, begin : int(run.high.max())], point, rows)
         _add_own(own, common, part, first, rows)
     return Curves(line_value, Totals(*totals), own)
+
+
+def _add_totals(totals: FloatArray, point: IntArray, rows: FloatArray) -> None:
+    """Add a chunk of lines to the columns that it reaches, shape (6, columns)."""
+    size = totals.shape[1]
+    for total, values in zip(totals, rows[:_OWN], strict=False):
+        total += np.bincount(point, values, minlength=size)
+    # low and high side of each line in one go: the high side goes behind the low one
+    point += np.multiply(rows[ROWS] >= 0.0, size)
+    totals[_OWN:] += np.bincount(point, rows[_OWN], minlength=2 * size).reshape(2, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +154,7 @@ def _add_own(own: FloatArray, common: _Common, part: slice, first: int, rows: Fl
     at, target = np.arange(size), np.arange(size)
     at += (common.source[part] - first - before).repeat(count)
     target += (common.target[part] - before).repeat(count)
-    begin = int(target.min())
-    target -= begin
-    _add(own, begin, target, rows[:_OWN].take(at, axis=1))
-
-
-def _add(out: FloatArray, begin: int, local: IntArray, rows: FloatArray) -> None:
-    """Add elements to rows of ``out`` from column ``begin`` on; only the columns of this chunk are touched."""
-    size = int(local.max()) + 1
-    for row, values in zip(out, rows, strict=True):
-        row[begin : begin + size] += np.bincount(local, values, minlength=size)
+    target -= (begin := int(target.min()))
+    columns = own[:, begin : begin + int(target.max()) + 1]
+    for total, values in zip(columns, rows[:_OWN], strict=True):
+        total += np.bincount(target, values[at], minlength=total.size)

@@ -98,13 +98,14 @@ def _points(start: IntArray, size: int) -> IntArray:
 def _normal(columns: FloatArray, weighted: FloatArray, start: IntArray) -> FloatArray:
     """Return the normal matrices, shape (p, c, c)."""
     size = columns.shape[0]
-    normal = np.empty((start.size, size, size))
+    normal = np.empty((size, size, start.size))
     product = np.empty(columns.shape[1])
     for i in range(size):
         for j in range(i, size):
             np.multiply(weighted[i], columns[j], out=product)
-            normal[:, i, j] = normal[:, j, i] = np.add.reduceat(product, start)
-    return normal
+            np.add.reduceat(product, start, out=normal[i, j])
+            normal[j, i] = normal[i, j]
+    return normal.transpose(2, 0, 1)
 
 
 def _projections(

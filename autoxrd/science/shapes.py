@@ -10,18 +10,7 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 
-__all__ = [
-    "FWHM_PER_SIGMA",
-    "ROWS",
-    "SCRATCH_ROWS",
-    "LineShapes",
-    "Windows",
-    "chunks",
-    "pseudo_voigt",
-    "room_for_chunks",
-    "templates",
-    "windows_between",
-]
+__all__ = ["FWHM_PER_SIGMA", "ROWS", "SCRATCH_ROWS", "LineShapes", "Windows", "chunks", "pseudo_voigt", "room_for_chunks", "templates", "windows_between"]
 
 IntArray = NDArray[np.int64]
 
@@ -101,13 +90,12 @@ def chunks(windows: Windows, room: FloatArray, rows: int) -> Iterator[tuple[slic
         first = last
 
 
-ROWS = 6
-"""What :func:`templates` returns, by row: value, shift, width, skew, low tail, high tail."""
-_USED = ROWS + 5
-SCRATCH_ROWS = _USED + 5
+ROWS = 5
+"""What :func:`templates` returns, by row: value, shift, width, skew, mixing; and z in one more."""
+SCRATCH_ROWS = ROWS + 5
 _CHUNK = 12_288
 """Elements (line or peak, times channel) that are worked on at a time: they stay in the processor's cache."""
-_ROOM = SCRATCH_ROWS
+_ROOM = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,53 +115,54 @@ def pseudo_voigt(x: FloatArray, position: FloatArray, fwhm: FloatArray, eta: Flo
     return np.asarray(shape / fwhm)
 
 
-def templates(x: FloatArray, owner: IntArray, lines: LineShapes, scratch: FloatArray) -> FloatArray:
-    """Evaluate lines and their derivatives, shape (ROWS, n_elements), in memory that is used again and again.
+def templates(x: FloatArray, count: IntArray, lines: LineShapes, scratch: FloatArray) -> FloatArray:
+    """Evaluate lines and their derivatives, shape (ROWS + 1, n_elements), in memory that is used again and again.
 
     The rows are: value, area * pV(x); derivative with respect to the position; with respect to ln(FWHM); change per
     unit of skewness, -(sigma^3/6) d3/dx3 with sigma = FWHM / 2.3548 (Gram-Charlier); derivative with respect to the
-    Lorentzian fraction on the low side of the line; the same on the high side.
+    Lorentzian fraction; and z = 2 (x - position) / FWHM.
 
     Args:
         x: abscissa of every element, shape (n_elements,).
-        owner: line of every element, shape (n_elements,).
+        count: elements of each line, shape (m,).
         lines: the lines.
         scratch: shape (SCRATCH_ROWS, n_elements); the result is its first rows.
     """
-    value, shift, width, skew, low, high, z, z2, lorentz, gauss, tall = scratch[:_USED]
+    value, shift, width, skew, mixing, z, z2, lorentz, gauss, tall = scratch
     inverse, height = 2.0 / lines.fwhm, lines.area / lines.fwhm
-    known = np.array((lines.position, inverse, height * _LORENTZ, height * _GAUSS, lines.eta))
-    at, inverse, peak_l, peak_g, eta = known.take(owner, axis=1, out=scratch[_USED:], mode="clip")
-    np.subtract(x, at, out=z)
-    z *= inverse
+    each_inverse, each_eta = inverse.repeat(count), lines.eta.repeat(count)
+    np.subtract(x, lines.position.repeat(count), out=z)
+    z *= each_inverse
     np.multiply(z, z, out=z2)
-    np.divide(1.0, np.add(z2, 1.0, out=lorentz), out=lorentz)
-    np.exp(np.multiply(z2, -_LN2, out=gauss), out=gauss)
-    np.multiply(lorentz, peak_l, out=tall)
-    gauss *= peak_g
-    np.subtract(tall, gauss, out=high)
-    np.multiply(high, eta, out=value)
+    np.add(z2, 1.0, out=lorentz)
+    np.divide(1.0, lorentz, out=lorentz)
+    np.multiply(z2, -_LN2, out=gauss)
+    np.exp(gauss, out=gauss)
+    np.multiply(lorentz, (height * _LORENTZ).repeat(count), out=tall)
+    gauss *= (height * _GAUSS).repeat(count)
+    np.subtract(tall, gauss, out=mixing)
+    np.multiply(mixing, each_eta, out=value)
     value += gauss
-    tall *= eta
+    tall *= each_eta
     np.subtract(value, tall, out=gauss)  # the Gaussian part, with its share
     tall *= lorentz  # l^2, with the height of the Lorentzian part
-    np.multiply(high, z < 0.0, out=low)
-    high -= low
     # -2 z (l^2 h + ln2 g) is the derivative in z
     np.multiply(gauss, _LN2, out=width)
     width += tall
     width *= z
     width += width
-    np.multiply(width, inverse, out=shift)
+    np.multiply(width, each_inverse, out=shift)
     width *= z
     width -= value
     # the third derivative: 24 z (1 - z^2) l^4 h and z (12 ln2^2 - 8 ln2^3 z^2) g
-    np.multiply(np.subtract(1.0, z2, out=skew), tall, out=skew)
-    skew *= np.square(lorentz, out=lorentz)
+    np.subtract(1.0, z2, out=skew)
+    skew *= tall
+    lorentz *= lorentz
+    skew *= lorentz
     skew *= -24.0 * _SKEW
     z2 *= 8.0 * _LN2**3 * _SKEW
     z2 -= 12.0 * _LN2**2 * _SKEW
     z2 *= gauss
     skew += z2
     skew *= z
-    return scratch[:ROWS]
+    return scratch[: ROWS + 1]
