@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 
-__all__ = ["median", "piece_medians", "small_inverse", "sum_by"]
+__all__ = ["many_inverses", "median", "ordinary_median", "piece_medians", "quantiles", "small_inverse", "sum_by"]
 
 _RIDGE = 1e-12
 
@@ -42,6 +43,47 @@ def small_inverse(normal: FloatArray) -> FloatArray:
     scaled = normal / products
     scaled.flat[:: scaled.shape[0] + 1] += _RIDGE
     return np.asarray(np.linalg.inv(scaled) / products)
+
+
+def many_inverses(matrices: FloatArray) -> FloatArray:
+    """Return the inverses of symmetric positive matrices of unit diagonal, shape (p, c, c).
+
+    Gauss-Jordan steps without pivoting, each on all matrices at once; the library's loop over small matrices takes
+    twice as long.
+    """
+    work = np.ascontiguousarray(matrices.transpose(1, 2, 0))
+    update = np.empty_like(work)
+    for k in range(work.shape[0]):
+        factor = 1.0 / work[k, k]
+        row, column = work[k] * factor, work[:, k].copy()
+        column[k] = 0.0
+        np.multiply(column[:, None, :], row[None, :, :], out=update)
+        work -= update
+        work[k] = row
+        np.multiply(column, -factor, out=work[:, k])
+        work[k, k] = factor
+    return work.transpose(2, 0, 1)
+
+
+def ordinary_median(values: FloatArray) -> float:
+    """Return the median of a non-empty array, the mean of the middle two where they are two."""
+    upper = values.size // 2
+    if values.size % 2:
+        return median(values)
+    ordered = np.partition(values, (upper - 1, upper))
+    return 0.5 * float(ordered[upper - 1] + ordered[upper])
+
+
+def quantiles(values: FloatArray, shares: Sequence[float]) -> list[float]:
+    """Return quantiles of a non-empty array, interpolated; a third of the time of numpy's."""
+    places = [share * (values.size - 1) for share in shares]
+    below = [int(place) for place in places]
+    above = [min(k + 1, values.size - 1) for k in below]
+    ordered = np.partition(values, sorted({*below, *above}))
+    return [
+        float(ordered[i] + (place - i) * (ordered[j] - ordered[i]))
+        for place, i, j in zip(places, below, above, strict=True)
+    ]
 
 
 def _scaled(diagonal: float) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from autoxrd.domain.state import Feature
-from autoxrd.science.arrays import piece_medians, sum_by
+from autoxrd.science.arrays import ordinary_median, piece_medians, quantiles, sum_by
 from autoxrd.science.features import measured, unavailable
 from autoxrd.science.frame import Frame
 from autoxrd.science.noise import chi2_to_z
@@ -23,10 +23,11 @@ def background_slow(frame: Frame, settings: BackgroundSettings) -> Feature:
     """
     sigma = np.sqrt(frame.variance)
     relative = frame.net_calc / sigma
-    limit = max(settings.below_sigma, min(float(np.quantile(relative, settings.lowest_share)), settings.at_most_sigma))
+    limit = max(settings.below_sigma, min(quantiles(relative, (settings.lowest_share,))[0], settings.at_most_sigma))
     away = relative < limit
-    width = float(np.median(frame.lines.fwhm)) if frame.lines.fwhm.size else 6.0 * float(np.median(frame.step))
-    size = max(int(settings.piece_fwhm * width / float(np.median(frame.step))), settings.min_points)
+    step = ordinary_median(frame.step)
+    width = ordinary_median(frame.lines.fwhm) if frame.lines.fwhm.size else 6.0 * step
+    size = max(int(settings.piece_fwhm * width / step), settings.min_points)
     at = np.flatnonzero(away)
     if at.size < settings.min_pieces * settings.min_points:
         return unavailable(f"{at.size} channels lie away from peaks", n_used=int(at.size))

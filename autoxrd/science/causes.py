@@ -95,8 +95,7 @@ def _price(names: tuple[str, ...], unlikely: frozenset[str], settings: PositionS
 
 def find_causes(problem: LawProblem, settings: PositionSettings) -> Causes:
     """Return the cheapest subset of causes and what is ambiguous about it."""
-    everything = problem.fit_many(np.ones((1, len(problem.names))))[0][0]
-    if (problem.chi2_null - everything) / problem.scale < settings.cause_price:
+    if (problem.chi2_null - problem.least()) / problem.scale < settings.cause_price:
         return Causes(problem.fit(()))
     known = _subsets(problem.names, problem.unlikely, problem.n_used, settings)
     subsets = known.names

@@ -149,11 +149,12 @@ def _peaks(x: FloatArray, lines: Lines, reflections: Reflections, count: int, n_
     owner, area = reflections.peak[used], np.maximum(reflections.area[used], 1e-300)
     by_phase = sum_by(owner * n_phases + reflections.phase[used], area, count * n_phases).reshape(count, n_phases)
     total = by_phase.sum(axis=1)
-    on = lines.peak >= 0
-    low = np.full(count, np.inf)
-    high = np.full(count, -np.inf)
-    np.minimum.at(low, lines.peak[on], (lines.position - reach * lines.fwhm)[on])
-    np.maximum.at(high, lines.peak[on], (lines.position + reach * lines.fwhm)[on])
+    # each peak's lines together; it has its leading line at least
+    on = np.argsort(lines.peak, kind="stable")[np.count_nonzero(lines.peak < 0) :]
+    position, half = lines.position[on], reach * lines.fwhm[on]
+    first = np.searchsorted(lines.peak[on], np.arange(count))
+    low = np.minimum.reduceat(position - half, first) if count else np.zeros(0)
+    high = np.maximum.reduceat(position + half, first) if count else np.zeros(0)
     return Peaks(
         position=_weighted_mean(owner, reflections.position[used], area, count),
         fwhm=_weighted_mean(owner, reflections.fwhm[used], area, count),

@@ -121,6 +121,18 @@ class LawProblem:
         chi2 = max(self.chi2_null - float(coefficient @ right), 0.0)
         return LawFit(names, coefficient, inverse * self.scale, chi2)
 
+    def _unit(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the scale of the columns, and normal matrix and right-hand side of scaled columns."""
+        diagonal = np.sqrt(self.normal.diagonal())
+        diagonal[diagonal <= 0] = 1.0
+        return diagonal, self.normal / (diagonal[:, None] * diagonal), self.right / diagonal
+
+    def least(self) -> float:
+        """Return chi2 (not scaled) of the fit by all laws."""
+        _, scaled, right = self._unit()
+        scaled.flat[:: right.size + 1] += _RIDGE
+        return max(self.chi2_null - float(np.linalg.solve(scaled, right) @ right), 0.0)
+
     def fit_many(self, mask: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return, of many subsets at once, chi2 (not scaled) and how far their causes cancel, shape (subsets,).
 
@@ -129,10 +141,8 @@ class LawProblem:
         Args:
             mask: 1 for each column that a subset has, else 0, shape (subsets, c).
         """
-        diagonal = np.sqrt(self.normal.diagonal())
-        diagonal = np.where(diagonal > 0, diagonal, 1.0)
-        scaled, right = self.normal / (diagonal[:, None] * diagonal), self.right / diagonal
-        batch = np.einsum("ij,si,sj->sij", scaled, mask, mask)
+        diagonal, scaled, right = self._unit()
+        batch = (scaled * mask[:, None, :]) * mask[:, :, None]
         np.einsum("sii->si", batch)[...] += 1.0 - mask + _RIDGE
         masked = right * mask
         solved = np.linalg.solve(batch, masked[:, :, None])[:, :, 0]

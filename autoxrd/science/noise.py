@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from autoxrd.domain.pattern import FloatArray
+from autoxrd.science.arrays import quantiles
 
 __all__ = ["chi2_to_z", "moving_mean", "projection_variance"]
 
@@ -35,23 +36,11 @@ def projection_variance(y: FloatArray, sigma: FloatArray, y_calc: FloatArray) ->
     variance = np.square(sigma)
     counts = np.maximum(y, 1.0)
     factor = variance / counts
-    low, middle, high = _quartiles(factor)
+    low, middle, high = quantiles(factor, (0.25, 0.5, 0.75))
     if middle <= 0 or (high - low) > _POISSON_SPREAD * middle:
         return np.asarray(variance)
     expected = np.clip(y_calc, y - _CLIP_SIGMAS * sigma, y + _CLIP_SIGMAS * sigma)
     return np.asarray(factor * np.maximum(expected, 1.0))
-
-
-def _quartiles(values: FloatArray) -> list[float]:
-    """Return the quartiles of a non-empty array, interpolated; three times as fast as numpy's quantile."""
-    places = [share * (values.size - 1) for share in (0.25, 0.5, 0.75)]
-    below = [int(place) for place in places]
-    above = [min(k + 1, values.size - 1) for k in below]
-    ordered = np.partition(values, sorted({*below, *above}))
-    return [
-        float(ordered[i] + (place - i) * (ordered[j] - ordered[i]))
-        for place, i, j in zip(places, below, above, strict=True)
-    ]
 
 
 def chi2_to_z(chi2: float, dof: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.arrays import sum_by
+from autoxrd.science.arrays import many_inverses, sum_by
 from autoxrd.science.frame import Frame
 from autoxrd.science.shapes import Windows, chunks
 
@@ -22,6 +22,7 @@ __all__ = ["LocalFit", "PeakMeasures", "local_fits", "measure_peaks"]
 
 IntArray = NDArray[np.int64]
 
+_MANY = 64
 _COLUMNS = 7
 """Value, shift, width and skew of the peak itself, value and shift of its neighbours, a constant."""
 
@@ -130,7 +131,7 @@ def _solved(normal: FloatArray, right: FloatArray, total: FloatArray, points: In
     normal *= unit[:, None, :]
     # an absent column must not make its coefficient free: a unit diagonal pins it to zero
     np.einsum("pii->pi", normal)[...] += np.where(empty, 1.0, ridge)
-    inverse = np.linalg.inv(normal)
+    inverse = many_inverses(normal) if len(normal) > _MANY else np.linalg.inv(normal)
     target = right * unit
     scaled = np.matmul(inverse, target[:, :, None])[:, :, 0]
     explained = np.einsum("pi,pi->p", scaled, target)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.domain.state import Feature
 from autoxrd.domain.structure import CrystalStructure
-from autoxrd.science.arrays import sum_by
+from autoxrd.science.arrays import ordinary_median, sum_by
 from autoxrd.science.features import measured, unavailable
 from autoxrd.science.frame import Frame
 from autoxrd.science.intensities import LogRatios
@@ -102,7 +102,7 @@ def texture_feature(
     dof = n - 2
     if null < dof + settings.texture_scatter * np.sqrt(2.0 * dof):
         # nothing scatters that a texture could explain
-        return measured(0.0, float(np.median(ratios.esd)), n_used=n, significance=0.0, reason=_told(axes[0]))
+        return measured(0.0, ordinary_median(ratios.esd), n_used=n, significance=0.0, reason=_told(axes[0]))
     logs = _log_factors(frame, ratios, structure, index, axes)
     chi2, contrasts = _best_strength(target, logs, project, weight)
     scale = max(1.0, float(chi2.min()) / max(n - 4, 1))
