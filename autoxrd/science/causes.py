@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.science.laws import ALONG, CELL, DISPLACEMENT, ZERO, LawFit, LawProblem
@@ -93,14 +94,27 @@ def _price(names: tuple[str, ...], unlikely: frozenset[str], settings: PositionS
     return price + (settings.unlikely_price if unlikely & set(names) else 0.0)
 
 
+def _prices(
+    problem: LawProblem, known: _Subsets, chosen: NDArray[np.bool_], settings: PositionSettings
+) -> FloatArray:
+    """Return what the chosen sets leave, with their prices; infinite where causes cancel one another."""
+    chi2, cancelling = problem.fit_many(known.mask[chosen])
+    return np.where(cancelling > settings.cancelling, np.inf, chi2 / problem.scale + known.price[chosen])
+
+
 def find_causes(problem: LawProblem, settings: PositionSettings) -> Causes:
     """Return the cheapest subset of causes and what is ambiguous about it."""
-    if (problem.chi2_null - problem.least()) / problem.scale < settings.cause_price:
+    least = problem.least()
+    if (problem.chi2_null - least) / problem.scale < settings.cause_price:
         return Causes(problem.fit(()))
     known = _subsets(problem.names, problem.unlikely, problem.n_used, settings)
     subsets = known.names
-    chi2, cancelling = problem.fit_many(known.mask)
-    prices = np.where(cancelling > settings.cancelling, np.inf, chi2 / problem.scale + known.price)
+    prices = np.full(len(subsets), np.inf)
+    cheap = known.price <= settings.cause_price
+    prices[cheap] = _prices(problem, known, cheap, settings)
+    # no set leaves less than all laws together: what is too dear even so can neither be the best nor its rival
+    worth = ~cheap & (least / problem.scale + known.price <= prices.min() + settings.rival_margin)
+    prices[worth] = _prices(problem, known, worth, settings)
     order = np.argsort(prices, kind="stable")
     best = subsets[order[0]]
     named = kinds(best)
