@@ -87,40 +87,37 @@ def local_fits(
         start: first element of each window, ascending, no window empty, shape (p,).
         ridge: relative ridge on the normal matrix.
     """
-    weighted = columns * weight
-    right, total = _projections(weighted, residual, weight, start)
-    return _solved(_normal(columns, weighted, start), right, total, _points(start, weight.size), ridge)
+    root = np.sqrt(weight)
+    scaled = columns * root
+    right, total = _projections(scaled, residual * root, start)
+    return _solved(_normal(scaled, start), right, total, _points(start, weight.size), ridge)
 
 
 def _points(start: IntArray, size: int) -> IntArray:
     return np.diff(np.append(start, size))
 
 
-def _normal(columns: FloatArray, weighted: FloatArray, start: IntArray) -> FloatArray:
-    """Return the normal matrices, shape (p, c, c)."""
-    size = columns.shape[0]
+def _normal(scaled: FloatArray, start: IntArray) -> FloatArray:
+    """Return the normal matrices of columns over sigma, shape (p, c, c)."""
+    size = scaled.shape[0]
     normal = np.empty((size, size, start.size))
-    product = np.empty(columns.shape[1])
+    product = np.empty(scaled.shape[1])
     for i in range(size):
         for j in range(i, size):
-            np.multiply(weighted[i], columns[j], out=product)
+            np.multiply(scaled[i], scaled[j], out=product)
             np.add.reduceat(product, start, out=normal[i, j])
             normal[j, i] = normal[i, j]
     return normal.transpose(2, 0, 1)
 
 
-def _projections(
-    weighted: FloatArray, residual: FloatArray, weight: FloatArray, start: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the right-hand sides, shape (p, c), and the weighted squared residuals, shape (p,)."""
-    right = np.empty((start.size, weighted.shape[0]))
+def _projections(scaled: FloatArray, residual: FloatArray, start: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return right-hand sides, shape (p, c), and squared residuals, shape (p,), of columns and residual over sigma."""
+    right = np.empty((start.size, scaled.shape[0]))
     product = np.empty(residual.size)
-    for i, column in enumerate(weighted):
+    for i, column in enumerate(scaled):
         np.multiply(column, residual, out=product)
         right[:, i] = np.add.reduceat(product, start)
-    np.multiply(weight, residual, out=product)
-    product *= residual
-    return right, np.add.reduceat(product, start)
+    return right, np.add.reduceat(np.multiply(residual, residual, out=product), start)
 
 
 def _solved(normal: FloatArray, right: FloatArray, total: FloatArray, points: IntArray, ridge: float) -> LocalFit:
@@ -163,18 +160,18 @@ def measure_peaks(frame: Frame) -> PeakMeasures:
     count = nonempty.size
     normal, right = np.empty((count, _COLUMNS, _COLUMNS)), np.empty((count, _COLUMNS))
     total, own, under = np.empty(count), np.empty(count), np.empty(count)
-    for part, room in chunks(filled, frame.room, 2 * _COLUMNS):
-        columns, weighted = room[:_COLUMNS], room[_COLUMNS:]
+    for part, columns in chunks(filled, frame.room, _COLUMNS):
         run, first = filled.run(part), int(filled.start[part.start])
         point, begins = run.point, run.start
         net = _columns(frame, point, frame.curves.own[:, first : first + point.size], columns)
-        weight = frame.weight[point]
-        np.multiply(columns, weight, out=weighted)
-        normal[part] = _normal(columns, weighted, begins)
-        right[part], total[part] = _projections(weighted, frame.residual[point], weight, begins)
         net *= columns[0]
         under[part] = np.add.reduceat(net, begins)
         own[part] = np.add.reduceat(np.multiply(columns[0], columns[0], out=net), begins)
+        root = np.sqrt(frame.weight[point])
+        columns *= root
+        root *= frame.residual[point]
+        normal[part] = _normal(columns, begins)
+        right[part], total[part] = _projections(columns, root, begins)
     fit = _solved(normal, right, total, filled.length, frame.settings.condition_ridge)
     purity[nonempty] = own / np.maximum(under, 1e-300)
     return _assemble(frame, fit, nonempty, purity)

@@ -93,9 +93,9 @@ def chunks(windows: Windows, room: FloatArray, rows: int) -> Iterator[tuple[slic
 ROWS = 5
 """What :func:`templates` returns, by row: value, shift, width, skew, mixing; and z in one more."""
 SCRATCH_ROWS = ROWS + 5
-_CHUNK = 12_288
+_CHUNK = 14_336
 """Elements (line or peak, times channel) that are worked on at a time: they stay in the processor's cache."""
-_ROOM = 14
+_ROOM = SCRATCH_ROWS
 
 
 @dataclass(frozen=True, slots=True)
