@@ -14,10 +14,9 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.arrays import sum_by
 from autoxrd.science.causes import Causes, find_causes
 from autoxrd.science.coarse import CoarseShift, coarse_cell, coarse_shifts
-from autoxrd.science.frame import Frame, explained_share, moved_frame
+from autoxrd.science.frame import Frame, explained_share, moved_frame, phase_curve
 from autoxrd.science.inputs import FitArrays, MeasureContext
 from autoxrd.science.laws import (
     ALONG,
@@ -260,7 +259,7 @@ def _lost_phases(result: FitArrays, context: MeasureContext, frame: Frame, curre
         total = float(peaks.area[own].sum())
         if total <= 0 or float(peaks.area[own & measures.shaped].sum()) > settings.lost_share * total:
             continue
-        rest = current.frame.residual + _phase_net(current.frame, index)
+        rest = current.frame.residual + phase_curve(current.frame, index)
         found = coarse_cell(current.frame, index, rest, settings)
         if found is None:
             continue
@@ -274,12 +273,6 @@ def _lost_phases(result: FitArrays, context: MeasureContext, frame: Frame, curre
             current = replace(current, frame=candidate, measures=measures, adjustment=wanted)
             peaks = candidate.peaks
     return current
-
-
-def _phase_net(frame: Frame, index: int) -> FloatArray:
-    """Return one phase's part of the calculated pattern, from its lines, shape (n,)."""
-    own = frame.lines.phase[frame.line_windows.owner] == index
-    return sum_by(frame.line_windows.point[own], frame.curves.line_value[own], frame.x.size)
 
 
 def _single(found: CoarseShift, n_phases: int, displacement: str) -> Shift:

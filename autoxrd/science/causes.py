@@ -94,9 +94,7 @@ def _price(names: tuple[str, ...], unlikely: frozenset[str], settings: PositionS
     return price + (settings.unlikely_price if unlikely & set(names) else 0.0)
 
 
-def _prices(
-    problem: LawProblem, known: _Subsets, chosen: NDArray[np.bool_], settings: PositionSettings
-) -> FloatArray:
+def _prices(problem: LawProblem, known: _Subsets, chosen: NDArray[np.bool_], settings: PositionSettings) -> FloatArray:
     """Return what the chosen sets leave, with their prices; infinite where causes cancel one another."""
     chi2, cancelling = problem.fit_many(known.mask[chosen])
     return np.where(cancelling > settings.cancelling, np.inf, chi2 / problem.scale + known.price[chosen])

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.arrays import sum_by
-from autoxrd.science.frame import Frame
+from autoxrd.science.frame import Frame, phase_curve
 from autoxrd.science.laws import CELL, DISPLACEMENT, ZERO
 from autoxrd.science.noise import moving_mean
 from autoxrd.science.settings import PositionSettings
@@ -60,8 +59,7 @@ def coarse_cell(frame: Frame, phase: int, observed: FloatArray, settings: Positi
         observed: net pattern without the other phases, shape (n,).
         settings: ranges.
     """
-    own = frame.lines.phase[frame.line_windows.owner] == phase
-    calculated = sum_by(frame.line_windows.point[own], frame.curves.line_value[own], frame.x.size)
+    calculated = phase_curve(frame, phase)
     reach = float(np.rad2deg(2.0 * settings.coarse_cell_relative))
     return _correlate(frame, CELL, reach, observed, calculated, settings)
 

@@ -11,11 +11,11 @@ from autoxrd.domain.pattern import AxisKind, FloatArray
 from autoxrd.science.arrays import sum_by
 from autoxrd.science.curves import Curves, Totals, evaluate
 from autoxrd.science.inputs import FitArrays, MeasureContext, ReflectionArrays
-from autoxrd.science.noise import projection_variance
+from autoxrd.science.noise import count_factor, projection_variance
 from autoxrd.science.settings import ReflectionSettings
 from autoxrd.science.shapes import Windows, pseudo_voigt, room_for_chunks, windows_between
 
-__all__ = ["Frame", "Lines", "Peaks", "Reflections", "build_frame", "explained_share", "moved_frame"]
+__all__ = ["Frame", "Lines", "Peaks", "Reflections", "build_frame", "explained_share", "moved_frame", "phase_curve"]
 
 IntArray = NDArray[np.int64]
 
@@ -77,6 +77,7 @@ class Frame:
         net_calc: calculated Bragg intensity, shape (n,).
         weight: 1 / variance for projections, shape (n,).
         step: width of each channel on the axis, shape (n,).
+        count_factor: variance per count, 0 where the variance is not that of counts.
         moved_by: shift already given to each reflection, unit of the axis, shape (r,).
         widened_by: factor already given to each reflection's FWHM, shape (r,).
         room: memory to work in; its content means nothing.
@@ -96,6 +97,7 @@ class Frame:
     curves: Curves
     moved_by: FloatArray
     widened_by: FloatArray
+    count_factor: float
     angular: bool
     wavelength_angstrom: float
     settings: ReflectionSettings
@@ -218,7 +220,8 @@ def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
     lines, reflections, count = _tables(result, settings, wavelengths)
     windows = _line_windows(x, lines, settings.line_fwhm)
     peaks = _peaks(x, lines, reflections, count, len(result.phases), settings.window_fwhm)
-    variance = projection_variance(result.y_obs, result.sigma, result.y_calc)
+    factor = count_factor(result.y_obs, result.sigma)
+    variance = projection_variance(result.y_obs, result.sigma, result.y_calc, factor)
     room = room_for_chunks()
     return Frame(
         x=x,
@@ -235,11 +238,19 @@ def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
         curves=evaluate(x, lines, windows, peaks.windows, room),
         moved_by=np.zeros(reflections.position.size),
         widened_by=np.ones(reflections.position.size),
+        count_factor=factor,
         angular=context.axis is AxisKind.TWO_THETA,
         wavelength_angstrom=wavelengths[0] if wavelengths else float("nan"),
         settings=settings,
         room=room,
     )
+
+
+def phase_curve(frame: Frame, index: int) -> FloatArray:
+    """Return one phase's part of the calculated pattern, from its lines, shape (n,)."""
+    windows = frame.line_windows
+    own = (frame.lines.phase == index).repeat(windows.length)
+    return sum_by(windows.point[own], frame.curves.line_value[own], frame.x.size)
 
 
 def explained_share(frame: Frame, net_calc: FloatArray) -> float:

@@ -29,12 +29,31 @@ _COLUMNS = 7
 
 @dataclass(frozen=True, slots=True)
 class LocalFit:
-    """Many small weighted least-squares fits; coefficients and their variances (p, c), reduced chi2 (p,)."""
+    """Many small weighted least-squares fits.
+
+    Args:
+        coefficient: shape (p, c).
+        inverse: of the normal matrices of columns in ``unit``, shape (p, c, c).
+        unit: of each column, shape (p, c).
+        chi2_reduced: shape (p,).
+        points: of each fit, shape (p,).
+    """
 
     coefficient: FloatArray
-    variance: FloatArray
+    inverse: FloatArray
+    unit: FloatArray
     chi2_reduced: FloatArray
     points: IntArray
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variances of the coefficients, shape (p, c)."""
+        return np.asarray(np.einsum("pii->pi", self.inverse) * np.square(self.unit))
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariances of the coefficients, shape (p, c, c)."""
+        return self.inverse * self.unit[:, :, None] * self.unit[:, None, :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +147,12 @@ def _solved(normal: FloatArray, right: FloatArray, total: FloatArray, points: In
     normal *= unit[:, None, :]
     # an absent column must not make its coefficient free: a unit diagonal pins it to zero
     np.einsum("pii->pi", normal)[...] += np.where(empty, 1.0, ridge)
-    inverse = many_inverses(normal) if len(normal) > _MANY else np.linalg.inv(normal)
+    inverse = np.asarray(many_inverses(normal) if len(normal) > _MANY else np.linalg.inv(normal), dtype=np.float64)
     target = right * unit
     scaled = np.matmul(inverse, target[:, :, None])[:, :, 0]
     explained = np.einsum("pi,pi->p", scaled, target)
     chi2 = np.maximum(total - explained, 0.0) / np.maximum(points - right.shape[1], 1)
-    return LocalFit(scaled * unit, np.einsum("pii->pi", inverse) * np.square(unit), chi2, points)
+    return LocalFit(scaled * unit, inverse, unit, chi2, points)
 
 
 def _columns(frame: Frame, point: IntArray, own: FloatArray, columns: FloatArray) -> FloatArray:

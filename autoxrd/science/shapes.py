@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 
-__all__ = ["FWHM_PER_SIGMA", "ROWS", "SCRATCH_ROWS", "LineShapes", "Windows", "chunks", "pseudo_voigt", "room_for_chunks", "templates", "windows_between"]
+__all__ = [
+    "FWHM_PER_SIGMA",
+    "ROWS",
+    "SCRATCH_ROWS",
+    "LineShapes",
+    "Windows",
+    "chunks",
+    "pseudo_voigt",
+    "room_for_chunks",
+    "templates",
+    "windows_between",
+]
 
 IntArray = NDArray[np.int64]
 
@@ -93,7 +104,7 @@ def chunks(windows: Windows, room: FloatArray, rows: int) -> Iterator[tuple[slic
 ROWS = 5
 """What :func:`templates` returns, by row: value, shift, width, skew, mixing; and z in one more."""
 SCRATCH_ROWS = ROWS + 5
-_CHUNK = 14_336
+_CHUNK = 12_288
 """Elements (line or peak, times channel) that are worked on at a time: they stay in the processor's cache."""
 _ROOM = SCRATCH_ROWS
 
