@@ -22,6 +22,7 @@ _PHASE_METRICS = (
     "intensity.texture.",
     "intensity.scale.",
     "intensity.scatter.",
+    "intensity.share.",
     "r_bragg.",
 )
 

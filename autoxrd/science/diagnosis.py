@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from autoxrd.domain.state import Feature
+from autoxrd.science.settings import ShareSettings
+from autoxrd.science.visible import absent_phases
 
 __all__ = ["Cause", "DiagnosisSettings", "rank_causes"]
 
@@ -62,6 +64,7 @@ class DiagnosisSettings:
         linear_share: share of the chi2 beyond noise that a release must take away to be believed all the same.
         absent_share: share of the calculated intensity that stands where nothing is observed, from which a phase of the
             model is wrong.
+        shares: when nothing is seen of a phase.
     """
 
     detect_z: float = 4.0
@@ -71,6 +74,7 @@ class DiagnosisSettings:
     linear_fwhm: float = 0.15
     linear_share: float = 0.95
     absent_share: float = 0.05
+    shares: ShareSettings = field(default_factory=ShareSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +179,12 @@ def _excess(features: Mapping[str, Feature]) -> float:
 
 
 def _phases(features: Mapping[str, Feature], settings: DiagnosisSettings) -> Iterator[Cause]:
-    """Yield a phase that is missing, or one that is wrong: its own lines are not there either."""
+    """Yield a phase that is missing, or one that is wrong: its own lines are not there, or nothing of it is."""
     feature = features.get("unexplained_peak_ratio")
     if feature is None or not feature.available or feature.significance is None:
         return
     wrong = _value(features, "missing_peak_ratio") > settings.absent_share
+    wrong = wrong or bool(absent_phases(features, settings.shares))
     name = "wrong_phase" if wrong else "missing_phase"
     yield Cause(name, "unexplained_peak_ratio", feature.significance**2, feature.significance)
 

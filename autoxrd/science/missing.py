@@ -13,14 +13,24 @@ from autoxrd.science.settings import UnexplainedSettings
 __all__ = ["missing_peaks"]
 
 
-def missing_peaks(frame: Frame, measures: PeakMeasures, settings: UnexplainedSettings) -> Feature:
+def missing_peaks(
+    frame: Frame, measures: PeakMeasures, settings: UnexplainedSettings, *, absent: tuple[int, ...]
+) -> Feature:
     """Return the share of the calculated intensity that stands where nothing is observed.
 
     A peak is missing when, relative to its phase's typical intensity ratio, less than ``missing_ratio`` is there even
-    within two esd.
+    within two esd. Of a phase that is not there at all no peak can be judged by itself: all of them are missing.
+
+    Args:
+        frame: aligned frame.
+        measures: its peaks.
+        settings: thresholds.
+        absent: indices of the phases that are not there.
     """
-    pure = measures.pure
-    total = float(frame.peaks.area[pure].sum())
+    gone = np.isin(measures.phase, absent) & (measures.phase_share > 0.5)
+    pure = measures.pure & ~gone
+    lost = float(frame.peaks.area[gone].sum())
+    total = float(frame.peaks.area[pure].sum()) + lost
     if total <= 0:
         return unavailable("no peak of its own", n_used=0)
     typical = np.ones(measures.ratio.size)
@@ -30,11 +40,12 @@ def missing_peaks(frame: Frame, measures: PeakMeasures, settings: UnexplainedSet
         typical[measures.phase == index] = max(float(level), settings.missing_scale_floor)
     bound = (measures.ratio + 2.0 * measures.ratio_esd) / typical
     missing = pure & (bound < settings.missing_ratio)
-    value = float(frame.peaks.area[missing].sum()) / total
+    value = (float(frame.peaks.area[missing].sum()) + lost) / total
+    count = int(missing.sum()) + int(gone.sum())
     return measured(
         value,
         0.0,
-        n_used=int(pure.sum()),
-        significance=float(missing.sum()),
-        reason=f"{int(missing.sum())} peaks absent",
+        n_used=int(pure.sum()) + int(gone.sum()),
+        significance=float(count),
+        reason=f"{count} peaks absent",
     )

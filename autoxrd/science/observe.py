@@ -27,6 +27,7 @@ from autoxrd.science.statistics import FitStatistics, fit_statistics
 from autoxrd.science.strangers import cell_changes, strongest_unexplained
 from autoxrd.science.texture import texture_feature
 from autoxrd.science.unexplained import find_unexplained
+from autoxrd.science.visible import absent_phases, share_features
 from autoxrd.science.widths import width_features
 
 __all__ = ["measure"]
@@ -77,7 +78,10 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
     features["unexplained_peak_ratio"] = unexplained.feature
     features["unexplained.strongest"] = strongest_unexplained(aligned.frame, unexplained)
     features |= cell_changes(result, context)
-    features |= _local_features(result, aligned, context)
+    unknown = sum(peak.area for peak in unexplained.peaks)
+    features |= share_features(aligned.frame, aligned.measures, names, unknown, context.settings.shares)
+    absent = absent_phases(features, context.settings.shares)
+    features |= _local_features(result, aligned, context, tuple(i for i, name in enumerate(names) if name in absent))
     features |= gain_features(result, statistics)
     features["intensity.misfit"] = _intensity_misfit(bragg, intensity_shares(result).tolist())
     return Measures(
@@ -92,7 +96,9 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
     )
 
 
-def _local_features(result: FitArrays, aligned: Alignment, context: MeasureContext) -> dict[str, Feature]:
+def _local_features(
+    result: FitArrays, aligned: Alignment, context: MeasureContext, absent: tuple[int, ...]
+) -> dict[str, Feature]:
     """Features of reflections and of the curve between them, on the aligned model."""
     names = [phase.name for phase in result.phases]
     frame, measures, settings = aligned.frame, aligned.measures, context.settings
@@ -105,7 +111,7 @@ def _local_features(result: FitArrays, aligned: Alignment, context: MeasureConte
             frame, ratios[index], phase.structure, index, settings.intensities
         )
     features["background.slow"] = background_slow(frame, settings.background)
-    features["missing_peak_ratio"] = missing_peaks(frame, measures, settings.unexplained)
+    features["missing_peak_ratio"] = missing_peaks(frame, measures, settings.unexplained, absent=absent)
     features |= presence_features(result, frame, measures, settings.unexplained)
     return features
 

@@ -11,6 +11,7 @@ __all__ = [
     "MeasureSettings",
     "PositionSettings",
     "ReflectionSettings",
+    "ShareSettings",
     "StatisticsSettings",
     "UnexplainedSettings",
 ]
@@ -193,6 +194,23 @@ class IntensitySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareSettings:
+    """Of the share of the observed intensity that is a phase's."""
+
+    lines: int = 12
+    """Strongest lines of a phase that are looked at."""
+    min_lines: int = 3
+    """With fewer peaks that stand on their own, its lines are fitted one by one."""
+    own_share: float = 0.9
+    """Smallest share of a peak's intensity by which it speaks for one phase."""
+    seen_sigmas: float = 3.0
+    """A share below this many esd is compatible with nothing..."""
+    largest_hidden: float = 0.05
+    """...and the phase is absent if two esd more would still be less than this share of the intensity, or less than
+    the share that is unexplained."""
+
+
+@dataclass(frozen=True, slots=True)
 class BackgroundSettings:
     """Of the residual's slow part between peaks."""
 
@@ -217,6 +235,7 @@ class MeasureSettings:
     positions: PositionSettings = field(default_factory=PositionSettings)
     unexplained: UnexplainedSettings = field(default_factory=UnexplainedSettings)
     intensities: IntensitySettings = field(default_factory=IntensitySettings)
+    shares: ShareSettings = field(default_factory=ShareSettings)
     background: BackgroundSettings = field(default_factory=BackgroundSettings)
 
 
