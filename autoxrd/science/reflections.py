@@ -155,45 +155,53 @@ def _solved(normal: FloatArray, right: FloatArray, total: FloatArray, points: In
     return LocalFit(scaled * unit, inverse, unit, chi2, points)
 
 
-def _columns(frame: Frame, point: IntArray, own: FloatArray, columns: FloatArray) -> FloatArray:
-    """Fill the seven columns on some of the peak elements; return the calculated net intensity there."""
-    totals = frame.totals
+def _purity(frame: Frame) -> FloatArray:
+    """Return the share of the calculated intensity under each peak that is its own, shape (p,)."""
+    windows, value = frame.peaks.windows, frame.curves.own[0]
+    point, filled = windows.point, np.flatnonzero(windows.length)
+    purity = np.zeros(windows.low.size)
+    if filled.size:
+        start = windows.start[filled]
+        net = np.maximum(frame.net_calc, frame.totals.value)[point]
+        net *= value
+        under = np.add.reduceat(net, start)
+        purity[filled] = np.add.reduceat(np.multiply(value, value, out=net), start) / np.maximum(under, 1e-300)
+    return purity
+
+
+def _fill_columns(frame: Frame, own: FloatArray, point: IntArray, columns: FloatArray) -> None:
+    """Fill the seven columns on some of the peak elements.
+
+    Neighbours are the same kind of curve as the peak itself: the engine's curve less ours would be the difference of
+    two shapes of the same line, and make its intensity free.
+    """
     columns[:4] = own
-    value = totals.value[point]
-    np.subtract(value, own[0], out=columns[4])
-    np.subtract(totals.shift[point], own[1], out=columns[5])
+    np.subtract(frame.totals.value[point], own[0], out=columns[4])
+    np.subtract(frame.totals.shift[point], own[1], out=columns[5])
     columns[6] = 1.0
-    # neighbours as the same kind of curve as the peak itself: the engine's curve less ours would be the difference of
-    # two shapes of the same line, and make its intensity free
-    return np.maximum(frame.net_calc[point], value, out=value)
 
 
 def measure_peaks(frame: Frame) -> PeakMeasures:
-    """Return the deviations of every peak of a frame."""
-    windows = frame.peaks.windows
-    purity = np.zeros(windows.low.size)
-    nonempty = np.flatnonzero(windows.length)
-    if nonempty.size == 0:
-        return _assemble(frame, None, nonempty, purity)
-    filled = Windows(windows.low[nonempty], windows.high[nonempty], windows.start[nonempty])
-    count = nonempty.size
-    normal, right = np.empty((count, _COLUMNS, _COLUMNS)), np.empty((count, _COLUMNS))
-    total, own, under = np.empty(count), np.empty(count), np.empty(count)
-    for part, columns in chunks(filled, frame.room, _COLUMNS):
-        run, first = filled.run(part), int(filled.start[part.start])
-        point, begins = run.point, run.start
-        net = _columns(frame, point, frame.curves.own[:, first : first + point.size], columns)
-        net *= columns[0]
-        under[part] = np.add.reduceat(net, begins)
-        own[part] = np.add.reduceat(np.multiply(columns[0], columns[0], out=net), begins)
+    """Return the deviations of every peak of a frame; only of those that are their own masters anything is fitted."""
+    everywhere, purity = frame.peaks.windows, _purity(frame)
+    at = np.flatnonzero(purity >= frame.settings.min_purity)
+    length = everywhere.length[at]
+    windows = Windows(everywhere.low[at], everywhere.high[at], np.cumsum(length) - length)
+    # of each element of these windows, the place among all peaks' elements
+    place = np.arange(windows.size) + (everywhere.start[at] - windows.start).repeat(length)
+    normal, right = np.empty((at.size, _COLUMNS, _COLUMNS)), np.empty((at.size, _COLUMNS))
+    total = np.empty(at.size)
+    for part, columns in chunks(windows, frame.room, _COLUMNS):
+        run, first = windows.run(part), int(windows.start[part.start])
+        point = run.point
+        _fill_columns(frame, frame.curves.own[:, place[first : first + point.size]], point, columns)
         root = np.sqrt(frame.weight[point])
         columns *= root
         root *= frame.residual[point]
-        normal[part] = _normal(columns, begins)
-        right[part], total[part] = _projections(columns, root, begins)
-    fit = _solved(normal, right, total, filled.length, frame.settings.condition_ridge)
-    purity[nonempty] = own / np.maximum(under, 1e-300)
-    return _assemble(frame, fit, nonempty, purity)
+        normal[part] = _normal(columns, run.start)
+        right[part], total[part] = _projections(columns, root, run.start)
+    fit = _solved(normal, right, total, length, frame.settings.condition_ridge) if at.size else None
+    return _assemble(frame, fit, at, purity)
 
 
 def _spread(fit: LocalFit | None, at: IntArray, count: int) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
