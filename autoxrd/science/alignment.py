@@ -14,6 +14,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from autoxrd.domain.pattern import FloatArray
+from autoxrd.science.arrays import bragg_angle
 from autoxrd.science.causes import Causes, find_causes
 from autoxrd.science.coarse import CoarseShift, coarse_cell, coarse_shifts
 from autoxrd.science.frame import Frame, explained_share, moved_frame, phase_curve
@@ -47,8 +48,8 @@ class Adjustment:
 
     def width_factor(self, two_theta: FloatArray) -> FloatArray:
         """Return the factor on the FWHM at positions in degrees 2theta, held within a factor 4."""
-        tangent = np.tan(np.deg2rad(np.clip(two_theta, 1e-3, 179.0)) / 2.0)
-        return np.asarray(np.exp(np.clip(self.width[0] + self.width[1] * tangent, -1.4, 1.4)))
+        tangent = np.tan(bragg_angle(two_theta))
+        return np.asarray(np.exp(np.minimum(np.maximum(self.width[0] + self.width[1] * tangent, -1.4), 1.4)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def _resampled(x: FloatArray, moved: FloatArray, values: FloatArray) -> FloatArr
         return values
     if np.any(np.diff(moved) <= 0):
         return np.asarray(np.interp(x, moved, values))
-    inside = np.clip(x, moved[0], moved[-1])
+    inside = np.minimum(np.maximum(x, moved[0]), moved[-1])
     return np.asarray(CubicSpline(moved, values)(inside))
 
 
@@ -112,7 +113,7 @@ def adjusted(frame: Frame, result: FitArrays, strains: Strains, adjustment: Adju
     for rows, amplitudes in zip(strains.reflection, shift.strain, strict=False):
         if any(amplitudes):
             relative = (np.asarray(amplitudes) @ rows[1:])[frame.lines.reflection]
-            extra += relative * np.tan(np.deg2rad(np.clip(position, 1e-3, 179.0)) / 2.0)
+            extra += relative * np.tan(bragg_angle(position))
     factor = adjustment.width_factor(position)
     return moved_frame(frame, net, smooth=smooth, extra=extra, factor=factor, n_phases=len(result.phases))
 
@@ -174,7 +175,7 @@ def shift_of(fit: LawFit, context: MeasureContext, n_phases: int) -> Shift:
 def width_trend(measures: PeakMeasures) -> Trend | None:
     """Return the robust line of ln(observed / calculated width) against tan(theta); None for too few peaks."""
     used = measures.shaped & (measures.width > -0.9)
-    tangent = np.tan(np.deg2rad(np.clip(measures.position[used], 1e-3, 179.0)) / 2.0)
+    tangent = np.tan(bragg_angle(measures.position[used]))
     factor = 1.0 + measures.width[used]
     return robust_line(tangent, np.log(factor), measures.width_esd[used] / factor)
 

@@ -10,14 +10,29 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 
-__all__ = ["many_inverses", "median", "ordinary_median", "piece_medians", "quantiles", "small_inverse", "sum_by"]
+__all__ = [
+    "bragg_angle",
+    "many_inverses",
+    "median",
+    "ordinary_median",
+    "piece_medians",
+    "quantiles",
+    "small_inverse",
+    "sum_by",
+]
 
 _RIDGE = 1e-12
+_HALF_DEGREE = math.pi / 180.0 / 2.0
 
 
 def sum_by(index: NDArray[np.int64], values: FloatArray, size: int) -> FloatArray:
     """Return the sums of ``values`` with equal ``index``, shape (size,)."""
     return np.asarray(np.bincount(index, values, minlength=size), dtype=np.float64)
+
+
+def bragg_angle(two_theta: FloatArray) -> FloatArray:
+    """Return theta in radians of positions in degrees 2theta, held between 0 and 90 degrees where tan(theta) exists."""
+    return np.minimum(np.maximum(two_theta, 1e-3), 179.0) * _HALF_DEGREE
 
 
 def median(values: FloatArray) -> float:

@@ -108,10 +108,6 @@ class Frame:
         """Derivatives of the whole calculated pattern."""
         return self.curves.totals
 
-    def theta(self, two_theta: FloatArray) -> FloatArray:
-        """Return theta in radians of positions in degrees 2theta."""
-        return np.asarray(np.deg2rad(np.clip(two_theta, 1e-3, 179.0)) / 2.0)
-
 
 def _group(table: ReflectionArrays, keep: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
     """Return, of the kept lines, the reflection index and the line (row) that leads each reflection."""

@@ -85,7 +85,7 @@ def _trend(ratios: LogRatios, settings: IntensitySettings) -> tuple[Feature, Fea
     if n < settings.min_peaks:
         few = unavailable(f"{n} peaks of this phase alone", n_used=n)
         return few.model_copy(update={"unit": _UNIT}), few
-    columns = np.stack((np.ones(n), ratios.s2), axis=1)
+    columns = np.array((np.ones(n), ratios.s2)).T
     fit = robust_fit(columns, ratios.value, ratios.esd)
     slope, esd = float(fit.coefficient[1]), float(np.sqrt(fit.covariance[1, 1]))
     left = (ratios.value - columns @ fit.coefficient) / ratios.esd

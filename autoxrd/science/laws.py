@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.instrument import Geometry
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.arrays import small_inverse, sum_by
+from autoxrd.science.arrays import bragg_angle, small_inverse, sum_by
 from autoxrd.science.frame import Frame
 from autoxrd.science.inputs import FitArrays, MeasureContext
 from autoxrd.science.metric import cell_strains
@@ -47,7 +47,7 @@ class Shift:
 
     def at(self, two_theta: FloatArray, phase: int | NDArray[np.int64]) -> FloatArray:
         """Return the shift in degrees at positions in degrees 2theta of a phase (or one phase per position)."""
-        theta = np.deg2rad(np.clip(two_theta, 1e-3, 179.0)) / 2.0
+        theta = bragg_angle(two_theta)
         shift = np.full(theta.shape, self.zero)
         if self.displacement:
             shift += self.displacement * _displacement(theta, self.law)
@@ -211,11 +211,11 @@ def _columns(
     columns[DISPLACEMENT] = _displacement(theta, law)
     if law == "cos2" and theta.size > _MIN_ALONG:
         columns[ALONG] = -np.sin(2.0 * theta)
-    phases = [i for i, count in enumerate(own) if count >= minimum]
+    phases, tangent = [i for i, count in enumerate(own) if count >= minimum], np.tan(theta)
     if len(phases) > 1:
-        columns[CELL] = np.tan(theta)
+        columns[CELL] = tangent
     for index in phases:
-        rows = strains.peak[index][:, used] * np.tan(theta)
+        rows = strains.peak[index][:, used] * tangent
         columns[f"{CELL}.{index}"] = rows[0]
         if own[index] > rows.shape[0]:
             columns |= {f"{CELL}.{index}.{k}": row for k, row in enumerate(rows[1:], start=1)}
@@ -238,11 +238,11 @@ def law_problem(measures: PeakMeasures, context: MeasureContext, strains: Strain
         return None
     # half way between calculated and observed the linear law of the cell is right to third order
     middle = measures.position[used] + 0.5 * measures.offset[used]
-    theta = np.deg2rad(np.clip(middle, 1e-3, 179.0)) / 2.0
+    theta = bragg_angle(middle)
     own = np.bincount(measures.phase[used], minlength=n_phases).astype(np.int64)
     columns = _columns(theta, displacement_law(context), strains, used, own, settings.min_per_phase)
     esds = measures.offset_esd[used]
-    matrix = np.stack(list(columns.values()), axis=1)
+    matrix = np.array(list(columns.values())).T.copy()
     scaled = matrix / esds[:, None]
     target = measures.offset[used] / esds
     # a common cell factor beside one for each phase is one too many

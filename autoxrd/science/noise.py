@@ -49,7 +49,8 @@ def projection_variance(y: FloatArray, sigma: FloatArray, y_calc: FloatArray, fa
     variance = np.square(sigma)
     if factor == 0.0:
         return np.asarray(variance)
-    expected = np.clip(y_calc, y - _CLIP_SIGMAS * sigma, y + _CLIP_SIGMAS * sigma)
+    reach = _CLIP_SIGMAS * sigma
+    expected = np.minimum(np.maximum(y_calc, y - reach), y + reach)
     return np.asarray(variance / np.maximum(y, 1.0) * np.maximum(expected, 1.0))
 
 

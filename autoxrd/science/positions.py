@@ -135,8 +135,8 @@ def _cell(problem: LawProblem, causes: Causes, context: MeasureContext, index: i
     tangent = problem.columns[:, problem.names.index(own)]
     mine = tangent > 0
     # columns are degrees per unit; over tan(theta) they are relative changes of 1/d^2
-    mean = np.mean(rows[mine] / tangent[mine, None], axis=0)
-    coefficient, covariance = fit.coefficient[at], fit.covariance[np.ix_(at, at)]
+    mean = (rows[mine] / tangent[mine, None]).sum(axis=0) / np.count_nonzero(mine)
+    coefficient, covariance = fit.coefficient[at], fit.covariance[at][:, at]
     value, esd, unit = _in_unit(own, float(mean @ coefficient), float(np.sqrt(mean @ covariance @ mean)), context)
     wald = float(coefficient @ small_inverse(covariance) @ coefficient)
     significance = abs(value) / esd if len(terms) == 1 else max(chi2_to_z(wald, len(terms)), 0.0)

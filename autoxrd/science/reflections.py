@@ -113,7 +113,10 @@ def local_fits(
 
 
 def _points(start: IntArray, size: int) -> IntArray:
-    return np.diff(np.append(start, size))
+    points = np.empty_like(start)
+    np.subtract(start[1:], start[:-1], out=points[:-1])
+    points[-1] = size - start[-1]
+    return points
 
 
 def _normal(scaled: FloatArray, start: IntArray) -> FloatArray:

@@ -96,7 +96,7 @@ def texture_feature(
         return unavailable(f"{n} peaks of this phase alone", n_used=n)
     axes = low_index_axes(structure.operations)
     weight = 1.0 / np.square(ratios.esd)
-    project = _Projector(np.stack((np.ones(n), ratios.s2), axis=1), weight)
+    project = _Projector(np.array((np.ones(n), ratios.s2)).T, weight)
     target = project(ratios.value)
     null = float(np.square(target) @ weight)
     dof = n - 2

@@ -82,7 +82,7 @@ def robust_line(x: FloatArray, values: FloatArray, esds: FloatArray) -> Trend | 
     """Return the robust line through points, None for fewer than three."""
     if x.size < 3:
         return None
-    fit = robust_fit(np.stack((np.ones_like(x), x), axis=1), values, esds)
+    fit = robust_fit(np.array((np.ones_like(x), x)).T, values, esds)
     return Trend(
         intercept=float(fit.coefficient[0]),
         slope=float(fit.coefficient[1]),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.domain.state import Feature
+from autoxrd.science.arrays import ordinary_median
 from autoxrd.science.features import unavailable
 from autoxrd.science.frame import Frame, phase_curve
 from autoxrd.science.reflections import PeakMeasures, local_fits
@@ -131,5 +132,5 @@ def _median(values: FloatArray, esds: FloatArray) -> _Amount:
     middle = float(values[order][np.searchsorted(weight, 0.5 * weight[-1])])
     formal = 1.0 / float(np.sqrt(weight[-1]))
     left = np.abs(values - middle)
-    scatter = _MAD_TO_SIGMA * float(np.median(left)) / float(np.sqrt(values.size))
+    scatter = _MAD_TO_SIGMA * ordinary_median(left) / float(np.sqrt(values.size))
     return _Amount(middle, _MEDIAN_ESD * max(formal, scatter), int(values.size))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.domain.state import Feature
+from autoxrd.science.arrays import bragg_angle
 from autoxrd.science.features import measured, unavailable
 from autoxrd.science.frame import Frame
 from autoxrd.science.reflections import PeakMeasures
@@ -54,7 +55,7 @@ def _trend(frame: Frame, measures: PeakMeasures) -> Feature:
     if not frame.angular:
         return unavailable("the axis is not 2theta")
     used = measures.shaped
-    tangent = np.tan(np.deg2rad(np.clip(measures.position[used], 1e-3, 179.0)) / 2.0)
+    tangent = np.tan(bragg_angle(measures.position[used]))
     line = robust_line(tangent, measures.width[used], measures.width_esd[used])
     if line is None:
         return unavailable("fewer than three usable peaks", n_used=int(used.sum()))
