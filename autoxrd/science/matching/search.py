@@ -133,13 +133,13 @@ def _elements(bank: Bank, target: Target) -> float:
 
 
 def alike_pairs(bank: Bank, settings: MatchSettings) -> Pairs:
-    """Return the pairs of candidates whose patterns stand for one another."""
+    """Return the pairs of candidates that are too much alike to be put side by side by their lines alone."""
     names = sorted(bank.lines)
     return frozenset(
         frozenset((a, b))
         for i, a in enumerate(names)
         for b in names[i + 1 :]
-        if max(bank.likeness(a, b), bank.likeness(b, a)) > settings.alike
+        if max(bank.likeness(a, b), bank.likeness(b, a)) > settings.beside
     )
 
 
