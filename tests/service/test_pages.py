@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 
 from sqlalchemy import insert
@@ -9,6 +10,7 @@ from sqlalchemy import insert
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.models import StepRow
 from autoxrd.store.service.steps import list_steps
+from tests.support.pace import Pace
 
 from .factory import queued
 
@@ -40,7 +42,7 @@ def test_pages_of_a_large_graph(database: Database) -> None:
     ]
     with database.writing() as session:
         session.execute(insert(StepRow), rows)
-    seen, used, cursor = 0, [], -1
+    seen, used, cursor, pace = 0, [], -1, Pace()
     while True:
         # Processor time where the database is in this process; beside a server only the wall tells, best of three.
         best = 1e9
@@ -50,11 +52,12 @@ def test_pages_of_a_large_graph(database: Database) -> None:
             now = time.process_time() if database.dialect == "sqlite" else time.perf_counter()
             best = min(best, now - began)
         used.append(best)
+        pace.sample()
         assert [step.ordinal for step in page.steps] == list(range(cursor + 1, cursor + 1 + len(page.steps)))
         seen += len(page.steps)
         if page.next_cursor is None:
             break
         cursor = page.next_cursor
     assert seen == N_NODES
-    # The quickest of the first and of the last ten pages: what a page costs, not what a busy machine adds to it.
-    assert max(min(used[:10]), min(used[-10:])) < PAGE_SECONDS
+    # The first and the last pages cost the same.
+    assert max(statistics.median(used[:10]), statistics.median(used[-10:])) < PAGE_SECONDS * pace.factor

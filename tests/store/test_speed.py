@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from autoxrd.store.graph import Graph
+from tests.support.pace import Pace
 
 from .factory import POLICY, artifact_store, judge, make_action, make_job, make_state
 
@@ -14,7 +15,8 @@ ALLOWED_MS = 15.0
 
 
 def test_recording_a_step_takes_a_few_milliseconds(tmp_path: Path) -> None:
-    """80 features and 60 parameters; the processor's time is held, as the machine may be busy with other things."""
+    """80 features and 60 parameters; processor time against the machine's pace, as it may be busy with other things."""
+    pace = Pace()
     store = artifact_store(tmp_path)
     cpu_ms, wall_ms = [], []
     with Graph.create(tmp_path, make_job(store)) as graph:
@@ -29,9 +31,11 @@ def test_recording_a_step_takes_a_few_milliseconds(tmp_path: Path) -> None:
             wall_ms.append(1e3 * (time.perf_counter() - wall))
             assert attempt.candidate is not None
             parent = attempt.candidate
+            pace.sample()
     start = time.process_time()
     with Graph.open(tmp_path) as graph:
         opened_ms = 1e3 * (time.process_time() - start)
         assert len(graph.accepted_path()) == 30
-    assert statistics.median(cpu_ms) <= ALLOWED_MS, (statistics.median(cpu_ms), statistics.median(wall_ms))
-    assert opened_ms <= 50.0
+    used = statistics.median(cpu_ms), statistics.median(wall_ms), pace.factor
+    assert used[0] <= ALLOWED_MS * pace.factor, used
+    assert opened_ms <= 50.0 * pace.factor

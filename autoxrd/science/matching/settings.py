@@ -28,8 +28,8 @@ class MatchSettings:
             ``sure_lines`` lines of its own.
         line_seen: share of a line's expected intensity from which it counts as seen.
         line_floor: lines expected above this many sigma (model error included) are looked for.
-        beside: squared cosine between two candidates' patterns, cells adjusted, above which no set holds both: the second
-            of two isotypic phases takes up what the profile of the first leaves. A refinement may still add it.
+        beside: squared cosine between two candidates' patterns, cells adjusted, above which no set holds both: the
+            second of two isotypic phases takes up what the profile of the first leaves. A refinement may still add it.
         alike: cosine between two candidates' patterns, cells adjusted, from which they stand for one another.
         prefer_small: what a shift or strain at its limit costs in explained share: of equal explanations the smaller
             change is meant.
