@@ -69,6 +69,9 @@ class PhaseReport(Boundary):
     name: str
     space_group: str
     cell: CellReport
+    cell_uncertainty: dict[str, float]
+    """By cell parameter, angstrom or degrees: its esd, widened by what zero offset, displacement, transparency and
+    axial divergence may be beside the values that were refined or held; empty where the engine does not tell."""
     weight_fraction: MeasuredValue | None
     """0 to 1 among the crystalline phases; null where it cannot be told."""
     r_bragg_percent: float | None
@@ -147,12 +150,19 @@ def percentages(inp: ReportInput) -> Percentages:
     )
 
 
+def _cell_uncertainty(inp: ReportInput, phase: str) -> dict[str, float]:
+    start, end = f"phase.{phase}.cell.", ".uncertainty"
+    found = [p for p in inp.state.parameters if p.name.startswith(start) and p.name.endswith(end)]
+    return {p.name.removeprefix(start).removesuffix(end): p.value for p in found}
+
+
 def _phase(inp: ReportInput, phase: PhaseSummary) -> PhaseReport:
     r_bragg = inp.state.quality.r_bragg.get(phase.name, phase.r_bragg)
     return PhaseReport(
         name=phase.name,
         space_group=phase.space_group,
         cell=CellReport(**phase.cell),
+        cell_uncertainty=_cell_uncertainty(inp, phase.name),
         weight_fraction=phase.weight_fraction,
         r_bragg_percent=None if r_bragg is None else 100 * r_bragg,
     )

@@ -152,6 +152,7 @@ class PhaseView:
     colour: str
     space_group: Markup
     cell: tuple[str, ...]
+    cell_uncertainty: str
     volume: str
     weight_percent: str
     r_bragg: str
@@ -193,6 +194,10 @@ def _phases(inp: ReportInput, report: Report) -> list[PhaseView]:
                 colour=PHASE_COLOURS[i % len(PHASE_COLOURS)],
                 space_group=space_group_html(phase.space_group),
                 cell=tuple(measured(m) for m in (cell.a, cell.b, cell.c, cell.alpha, cell.beta, cell.gamma)),
+                cell_uncertainty=", ".join(
+                    f"{name} ± {value:.1g} {'Å' if len(name) == 1 else '°'}"
+                    for name, value in phase.cell_uncertainty.items()
+                ),
                 volume=measured(cell.volume),
                 weight_percent=measured(phase.weight_fraction, scale=100, digits=4),
                 r_bragg=fixed(phase.r_bragg_percent, 2),

@@ -6,9 +6,20 @@ residual and of the new columns, the gain is the squared length of the residual'
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-__all__ = ["basis", "best_share", "gain_of", "project", "solve_beside"]
+__all__ = ["Step", "basis", "best_share", "best_step", "gain_of", "project", "solve_beside"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The best of some trial steps: which, how much of it (0 to 1), and what that takes off the squared residual."""
+
+    number: int
+    share: float
+    gain: float
 
 
 def basis(columns: list[np.ndarray], rank: float) -> np.ndarray:
@@ -68,11 +79,18 @@ def solve_beside(matrix: np.ndarray, base: np.ndarray, rest: np.ndarray, rank: f
 
 
 def best_share(steps: np.ndarray, rest: np.ndarray) -> float:
-    """Return the most that any of the steps, shape (rows, steps), or a part of it takes off the squared residual.
+    """Return the most that any of the steps, shape (rows, steps), or a part of it takes off the squared residual."""
+    return best_step(steps, rest).gain
 
-    A texture weaker than the weakest trial is part of the way to it, and the change of the pattern is taken as straight
-    up to there. With the whole step as the only choice a weak texture would gain nothing: the step overshoots it.
+
+def best_step(steps: np.ndarray, rest: np.ndarray) -> Step:
+    """Return which of some trial steps, shape (rows, steps), takes most off the squared residual, whole or in part.
+
+    An effect weaker than the weakest trial is part of the way to it, and the change of the pattern is taken as straight
+    up to there. With the whole step as the only choice a weak effect would gain nothing: the step overshoots it.
     """
     along, square = steps.T @ rest, np.sum(np.square(steps), axis=0)
     share = np.clip(along / np.where(square > 0, square, 1.0), 0.0, 1.0)
-    return max(float(np.max(share * (2.0 * along - share * square))), 0.0)
+    gains = share * (2.0 * along - share * square)
+    best = int(np.argmax(gains))
+    return Step(number=best, share=float(share[best]), gain=max(float(gains[best]), 0.0))

@@ -10,12 +10,13 @@ import numpy as np
 import rietx as rx
 from axr_bounds import Limits, column_bounds
 from axr_edits import apply_edits
-from axr_gains import release_gains
+from axr_gains import axial_start, release_gains
 from axr_lebail import match_intensities
 from axr_model import catalog_of, open_refinement
 from axr_names import Catalog, Mapped
+from axr_position import cell_uncertainties
 from axr_private import Answer
-from axr_report import evaluate, parameter_rows, phase_rows, reflection_arrays
+from axr_report import derived_row, evaluate, parameter_rows, phase_rows, reflection_arrays
 from axr_solve import Outcome, refine
 from axr_state import State
 from axr_wire import Refused
@@ -45,10 +46,14 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
         raise Refused("input", "mode_unknown", f"Unknown mode {command['mode']!r}.")
     if command["mode"] != state.mode:
         state = replace(state, mode=command["mode"], reflections=[], last={})
-    state = _seed_axial(state, command["released"])
     ref = open_refinement(state)
     catalog = catalog_of(state, ref)
     columns = catalog.columns(command["released"])
+    if (start := _axial_start(state, columns, command["released"])) > 0.0:
+        state = _with_axial(state, start)
+        ref = open_refinement(state)
+        catalog = catalog_of(state, ref)
+        columns = catalog.columns(command["released"])
     bounds = column_bounds(ref, catalog, command["bounds"])
     outcome = Outcome()
     _note_unmatched(catalog, command["released"], outcome)
@@ -63,12 +68,20 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
     return _report(state, command, catalog, columns, bounds, outcome)
 
 
-def _seed_axial(state: State, released: list[str]) -> State:
+def _axial_start(state: State, columns: list[str], released: list[str]) -> float:
+    """Return where S/L and H/L start when they are released from zero, else 0: at zero they have no gradient."""
     geometry = state.instrument.geometry
     if "profile.SH/L" not in released or geometry.axial_sl.value > 0 or geometry.axial_hl.value > 0:
-        return state
+        return 0.0
+    if state.mode != "rietveld":
+        return AXIAL_SEED
+    others = [path for path in columns if not path.startswith("instrument.geometry.axial_")]
+    return max(axial_start(state, others), AXIAL_SEED)
+
+
+def _with_axial(state: State, value: float) -> State:
     instrument = state.instrument.model_copy(deep=True)
-    instrument.geometry.axial_sl.value = instrument.geometry.axial_hl.value = AXIAL_SEED
+    instrument.geometry.axial_sl.value = instrument.geometry.axial_hl.value = value
     return replace(state.with_models(state.structure, instrument), last={})
 
 
@@ -104,11 +117,10 @@ def _report(
     statistics = compute_statistics(
         model.y_obs, seen.y_calc, model.sigma, n_free=len(names), y_background=seen.background
     )
-    gains: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    notes: list[tuple[str, str]] = []
-    if command["gains"] and state.mode == "rietveld":
-        gains, counts, notes = release_gains(state, catalog, columns)
+    gained = release_gains(state, catalog, columns) if command["gains"] and state.mode == "rietveld" else None
+    if gained is not None:
+        derived += _cell_rows(cell_uncertainties(gained.problem, answer), catalog)
+    notes = [] if gained is None else gained.notes
     meta = {
         "parameters": parameters + derived,
         "phases": phases,
@@ -119,8 +131,8 @@ def _report(
             list(item)
             for item in _short([*state.notices, *outcome.notices, *outcome.findings, *_exceeded(parameters), *notes])
         ],
-        "gains": gains,
-        "gain_counts": counts,
+        "gains": {} if gained is None else gained.gains,
+        "gain_counts": {} if gained is None else gained.counts,
         "selectors": _freed(catalog, command["released"]),
         "engine_version": rx.__version__,
         "mode": state.mode,
@@ -129,6 +141,12 @@ def _report(
     arrays = _arrays(seen) | {"covariance": covariance}
     arrays.update({f"reflections_{key}": value for key, value in reflection_arrays(state, seen).items()})
     return state, meta, arrays
+
+
+def _cell_rows(uncertainties: dict[str, float], catalog: Catalog) -> list[dict[str, Any]]:
+    """Return the uncertainty of each free cell parameter as a derived parameter beside it."""
+    named = [(catalog.representatives[path], value) for path, value in uncertainties.items()]
+    return [derived_row(f"{mapped.name}.uncertainty", value, None, mapped.unit) for mapped, value in named]
 
 
 def _ending(outcome: Outcome) -> dict[str, Any]:

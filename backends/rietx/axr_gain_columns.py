@@ -11,9 +11,11 @@ from axr_curves import chebyshev_rows
 from axr_private import COARSE_AREA, compiled, table_of
 from axr_state import State
 
-__all__ = ["AXES", "axial_column", "background_columns", "texture_steps"]
+__all__ = ["AXES", "AXIAL_TRIALS", "axial_steps", "background_columns", "texture_steps"]
 
-AXIAL_STEP = 0.01
+AXIAL_TRIALS = (0.01, 0.02, 0.03, 0.045, 0.065)
+"""S/L = H/L that are tried: from a synchrotron's to that of a diffractometer without Soller slits (Finger, Cox &
+Jephcoat 1994, doi:10.1107/S0021889894004218)."""
 MARCH_TRIALS = (0.5, 0.65, 0.8, 0.9, 1.12, 1.3, 1.6, 2.2)
 """March-Dollase coefficients that are tried: plates below 1, needles above."""
 MOST_AXES = 40
@@ -31,22 +33,24 @@ AXES = {
 cleavage rhombohedron of the calcite-like ones."""
 
 
-def axial_column(state: State) -> tuple[np.ndarray, int]:
-    """Return the change of the pattern when S/L = H/L rise from zero, shape (n, 1), and its one direction.
+def axial_steps(state: State) -> np.ndarray:
+    """Return the change of the pattern when S/L = H/L rise from zero to AXIAL_TRIALS, shape (n, trials).
 
-    The pattern is even in S/L, so that its derivative vanishes at zero; the difference to a small
-    positive value is the derivative with respect to the square, which can only grow.
+    Steps and not a derivative: the pattern is even in S/L, so that its derivative vanishes at zero, and lines move as
+    well as lean, so that what a small step does tells little of what the right one would.
     """
-    instrument = state.instrument.model_copy(deep=True)
-    instrument.geometry.axial_sl.value = instrument.geometry.axial_hl.value = AXIAL_STEP
-    column = _pattern(state.structure, instrument, state) - _pattern(state.structure, state.instrument, state)
-    return column[:, None], 1
+    before, columns = _pattern(state.structure, state.instrument, state), []
+    for trial in AXIAL_TRIALS:
+        instrument = state.instrument.model_copy(deep=True)
+        instrument.geometry.axial_sl.value = instrument.geometry.axial_hl.value = trial
+        columns.append(_pattern(state.structure, instrument, state) - before)
+    return np.stack(columns, axis=1)
 
 
-def background_columns(model: object, terms: int) -> tuple[np.ndarray, int]:
+def background_columns(model: object, terms: int) -> np.ndarray:
     """Return the next Chebyshev terms of the background, shape (n, terms)."""
     x, have = model.tt, len(model.bkg_paths)  # type: ignore[attr-defined]
-    return chebyshev_rows(x, have + terms, float(x[0]), float(x[-1]))[have:].T, 0
+    return chebyshev_rows(x, have + terms, float(x[0]), float(x[-1]))[have:].T
 
 
 def texture_steps(state: State) -> dict[str, np.ndarray]:

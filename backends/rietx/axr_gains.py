@@ -8,39 +8,20 @@ a limit counts only in the direction that leads away from it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from axr_gain_columns import axial_column, background_columns, texture_steps
-from axr_model import open_refinement
+from axr_gain_columns import AXIAL_TRIALS, axial_steps, background_columns, texture_steps
+from axr_linear import DEFAULT, GainSettings, Problem, linearised
 from axr_names import Catalog
-from axr_private import build_table, compiled, jacobian_and_residual
-from axr_score import basis, best_share, gain_of, project, solve_beside
+from axr_score import basis, best_share, best_step, gain_of, project, solve_beside
 from axr_state import State
 
-__all__ = ["GainSettings", "release_gains"]
+__all__ = ["axial_start", "release_gains"]
 
 
-@dataclass(frozen=True)
-class GainSettings:
-    """What bounds the cost of the gains.
-
-    Args:
-        rows: more points than this are thinned evenly; the gains are scaled up.
-        atom_columns: most columns of atoms of one phase; a larger phase gets no gains of atoms.
-        rank: columns shorter than this share of their length after projection count as dependent.
-        more_terms: how many further background terms ``background.more`` stands for.
-    """
-
-    rows: int = 20_000
-    atom_columns: int = 120
-    rank: float = 1e-7
-    more_terms: int = 4
-
-
-DEFAULT = GainSettings()
 EQUAL = "@equal"
 """Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter (the ``equal_uiso`` edit)."""
 _HIDDEN = ("sample.offset_along", "sample.offset_across")
@@ -48,22 +29,17 @@ Gains = dict[str, float]
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """The linearised problem: residual, named columns, and which way each may go (-1, 0 both, +1)."""
+class Released:
+    """Gain and number of added parameters by selector, what was left out, and the problem they were read from."""
 
-    residual: np.ndarray
-    columns: dict[str, np.ndarray]
-    ways: dict[str, int]
-    free: tuple[str, ...]
-    weight: np.ndarray
-    model: Any
-    factor: float
+    gains: Gains
+    counts: dict[str, int]
+    notes: list[tuple[str, str]]
+    problem: Problem
 
 
-def release_gains(
-    state: State, catalog: Catalog, free: list[str], settings: GainSettings = DEFAULT
-) -> tuple[Gains, dict[str, int], list[tuple[str, str]]]:
-    """Return gain and number of added parameters by selector, and what was left out.
+def release_gains(state: State, catalog: Catalog, free: list[str], settings: GainSettings = DEFAULT) -> Released:
+    """Return what each selector would gain if it were freed.
 
     Free selectors are listed too: what is left for them to gain, near zero after a converged fit.
 
@@ -75,8 +51,8 @@ def release_gains(
     """
     notes: list[tuple[str, str]] = []
     groups = _groups(state, catalog, settings, notes)
-    thinned, factor = _thinned(state, settings, notes)
-    problem = _problem(thinned, groups, free, factor)
+    problem = linearised(state, {path for paths in groups.values() for path in paths}, free, notes, settings)
+    factor = problem.factor
     blocked = {path for path in problem.free if _stuck(problem, path)}
     base = basis([problem.columns[path] for path in problem.free if path not in blocked], settings.rank)
     rest = project(base, problem.residual)
@@ -91,8 +67,8 @@ def release_gains(
             gains[name], counts[name] = factor * _left(problem, paths, blocked, settings.rank), 0
     gains |= _equal(state, problem, base, rest, settings.rank)
     counts |= {name: 1 for name in gains if name.endswith(EQUAL)}
-    _extra(thinned, problem, catalog, base, rest, settings, gains, counts)
-    return gains, counts, notes
+    _extra(problem, catalog, base, rest, settings, gains, counts)
+    return Released(gains, counts, notes, problem)
 
 
 def _groups(
@@ -116,74 +92,19 @@ def _groups(
     return groups
 
 
-def _thinned(state: State, settings: GainSettings, notes: list[tuple[str, str]]) -> tuple[State, float]:
-    """Return the state on fewer points where there are too many, and what a gain must be multiplied by."""
-    used = np.flatnonzero(state.used())
-    stride = -(-used.size // settings.rows)
-    if stride == 1:
-        return state, 1.0
-    # both ends stay: the background's polynomials are anchored there
-    keep = np.unique(np.r_[used[::stride], used[-1]])
-    notes.append(("gains_thinned", f"Release gains are estimated from every {stride}th of {used.size} points."))
-    fewer = replace(state, x=state.x[keep], y=state.y[keep], sigma=state.sigma[keep])
-    return fewer, used.size / keep.size
-
-
-def _problem(state: State, groups: dict[str, tuple[str, ...]], free: list[str], factor: float) -> _Problem:
-    """Build one Jacobian for the free columns and all candidates."""
-    table = build_table(open_refinement(state))
-    free_now = set(table.set_vary(free, True)) if free else set()
-    geometry = state.instrument.geometry
-    dead = geometry.axial_sl.value == 0 and geometry.axial_hl.value == 0
-    axial = {path for path in groups.get("profile.SH/L", ()) if dead and path not in free_now}
-    wanted = {path for paths in groups.values() for path in paths} - axial
-    # a wavelength is freed first: rietx declines it beside a free cell, and each candidate stands alone
-    light = sorted(path for path in wanted if path.endswith(".wavelength"))
-    if light:
-        table.set_vary(light, True)
-    table.set_vary(sorted(wanted - set(light)), True)
-    model = compiled(
-        state.structure,
-        state.instrument,
-        state.pattern(),
-        mode="rietveld",
-        limits=state.limits,
-        moving=set(table.moving_paths),
-    )
-    jacobian, residual = jacobian_and_residual(model, table)
-    entries = {entry.path: entry for entry in table.entries}
-    names = list(table.free_paths)
-    return _Problem(
-        residual=residual,
-        columns={path: jacobian[:, number] for number, path in enumerate(names)},
-        ways={path: _way(entries[path]) for path in names},
-        free=tuple(path for path in names if path in free_now),
-        weight=1.0 / model.sigma,
-        model=model,
-        factor=factor,
-    )
-
-
-def _way(entry: Any) -> int:
-    """Return +1 where a value sits on its lower limit, -1 on its upper, 0 in between."""
-    if entry.value <= entry.lo:
-        return 1
-    return -1 if entry.value >= entry.hi else 0
-
-
-def _stuck(problem: _Problem, path: str) -> bool:
+def _stuck(problem: Problem, path: str) -> bool:
     """Return whether a free parameter sits on a limit that holds it there."""
     way = problem.ways[path]
     return way != 0 and way * float(problem.columns[path] @ problem.residual) >= 0.0
 
 
-def _gain(problem: _Problem, paths: list[str], base: np.ndarray, rest: np.ndarray, rank: float) -> float:
+def _gain(problem: Problem, paths: list[str], base: np.ndarray, rest: np.ndarray, rank: float) -> float:
     """Return what freeing these columns together would win, each only in its possible direction."""
     columns, ways = [problem.columns[path] for path in paths], [problem.ways[path] for path in paths]
     return gain_of(columns, ways, base, rest, rank)
 
 
-def _equal(state: State, problem: _Problem, base: np.ndarray, rest: np.ndarray, rank: float) -> Gains:
+def _equal(state: State, problem: Problem, base: np.ndarray, rest: np.ndarray, rank: float) -> Gains:
     """Return what one displacement parameter for all atoms of a phase would win, their proportions kept."""
     found: Gains = {}
     for index, phase in enumerate(state.structure.phases):
@@ -201,7 +122,7 @@ def _equal(state: State, problem: _Problem, base: np.ndarray, rest: np.ndarray, 
     return found
 
 
-def _left(problem: _Problem, paths: Iterable[str], blocked: set[str], rank: float) -> float:
+def _left(problem: Problem, paths: Iterable[str], blocked: set[str], rank: float) -> float:
     """Return what a free selector could still gain beside the other free ones."""
     own = [path for path in paths if path in problem.free and path not in blocked]
     if not own:
@@ -212,8 +133,7 @@ def _left(problem: _Problem, paths: Iterable[str], blocked: set[str], rank: floa
 
 
 def _extra(
-    state: State,
-    problem: _Problem,
+    problem: Problem,
     catalog: Catalog,
     base: np.ndarray,
     rest: np.ndarray,
@@ -222,16 +142,30 @@ def _extra(
     counts: dict[str, int],
 ) -> None:
     """Add what no column of the model stands for yet: asymmetry from zero, texture, more background terms."""
-    found: dict[str, tuple[np.ndarray, int]] = {}
+    columns = background_columns(problem.model, settings.more_terms)
+    _, gain = solve_beside(-columns * problem.weight[:, None], base, rest, settings.rank)
+    gains["background.more"], counts["background.more"] = problem.factor * gain, columns.shape[1]
     if "profile.SH/L" not in gains and catalog.selectors.get("profile.SH/L"):
-        found["profile.SH/L"] = axial_column(state)
-    found["background.more"] = background_columns(problem.model, settings.more_terms)
-    for name, (columns, way) in found.items():
-        steps, gain = solve_beside(-columns * problem.weight[:, None], base, rest, settings.rank)
-        gains[name] = problem.factor * gain if way == 0 or steps[0] * way > 0 else 0.0
-        counts[name] = columns.shape[1]
-    for name, steps in texture_steps(state).items():
+        steps = project(base, axial_steps(problem.state) * problem.weight[:, None])
+        gains["profile.SH/L"], counts["profile.SH/L"] = problem.factor * best_share(steps, rest), 1
+    for name, steps in texture_steps(problem.state).items():
         gains[name] = problem.factor * best_share(project(base, steps * problem.weight[:, None]), rest)
         whole = name.split("@")[0]
         gains[whole] = max(gains[name], gains.get(whole, 0.0))
         counts[name] = counts[whole] = 1
+
+
+def axial_start(state: State, columns: list[str], settings: GainSettings = DEFAULT) -> float:
+    """Return the S/L = H/L from which a fit that frees it at zero should start, 0 where none of the trials gains.
+
+    Args:
+        state: S/L and H/L are zero.
+        columns: rietx paths that will be free beside them.
+        settings: bounds of the cost.
+    """
+    problem = linearised(state, set(), columns, [], settings)
+    base = basis([problem.columns[path] for path in problem.free], settings.rank)
+    steps = project(base, axial_steps(problem.state) * problem.weight[:, None])
+    best = best_step(steps, project(base, problem.residual))
+    # the effect grows as the square
+    return AXIAL_TRIALS[best.number] * math.sqrt(best.share)

@@ -24,7 +24,7 @@ from rietx.optimize.qpa import compute_qpa
 
 _Row = dict[str, Any]
 
-__all__ = ["Evaluation", "evaluate", "parameter_rows", "phase_rows", "reflection_arrays"]
+__all__ = ["Evaluation", "derived_row", "evaluate", "parameter_rows", "phase_rows", "reflection_arrays"]
 
 _CELL = ("a", "b", "c", "alpha", "beta", "gamma")
 _AMU_PER_A3 = 1.66053906660
@@ -168,13 +168,13 @@ def phase_rows(state: State, seen: Evaluation, answer: Answer | None) -> tuple[l
         density = mass / volume * _AMU_PER_A3
         density_esd = None if volume_esd is None else density * volume_esd / volume
         prefix = f"phase.{phase.name}"
-        derived.append(_derived(f"{prefix}.cell.volume", volume, volume_esd, "angstrom^3"))
-        derived.append(_derived(f"{prefix}.density", density, density_esd, "g/cm^3"))
+        derived.append(derived_row(f"{prefix}.cell.volume", volume, volume_esd, "angstrom^3"))
+        derived.append(derived_row(f"{prefix}.density", density, density_esd, "g/cm^3"))
         absorption = _absorption(state, seen, index, volume)
         if absorption is not None:
-            derived.append(_derived(f"{prefix}.linear_absorption", absorption, None, "1/cm"))
+            derived.append(derived_row(f"{prefix}.linear_absorption", absorption, None, "1/cm"))
         if fraction is not None:
-            derived.append(_derived(f"{prefix}.weight_fraction", fraction["value"], fraction["esd"], ""))
+            derived.append(derived_row(f"{prefix}.weight_fraction", fraction["value"], fraction["esd"], ""))
         derived.extend(_microstructure(prefix, micro[index]))
     return phases, derived
 
@@ -195,7 +195,8 @@ def _absorption(state: State, seen: Evaluation, index: int, volume: float) -> fl
         return None
 
 
-def _derived(name: str, value: float, esd: float | None, unit: str) -> dict[str, Any]:
+def derived_row(name: str, value: float, esd: float | None, unit: str) -> dict[str, Any]:
+    """Return the description of a derived quantity."""
     return {
         "name": name,
         "value": value,
@@ -221,7 +222,7 @@ def _microstructure(prefix: str, block: Any) -> list[dict[str, Any]]:
             continue
         if kind == "lor_size":
             rows.append(
-                _derived(
+                derived_row(
                     f"{prefix}.crystallite_size_nm",
                     term.value / 10.0,
                     None if term.esd is None else term.esd / 10.0,
@@ -230,7 +231,7 @@ def _microstructure(prefix: str, block: Any) -> list[dict[str, Any]]:
             )
         elif kind == "lor_strain":
             rows.append(
-                _derived(
+                derived_row(
                     f"{prefix}.microstrain_percent",
                     100.0 * term.value,
                     None if term.esd is None else 100.0 * term.esd,

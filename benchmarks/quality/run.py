@@ -52,18 +52,19 @@ class Outcome:
         return gof / self.case.gof if gof is not None and self.case.gof else None
 
     def cell_errors(self) -> list[tuple[str, float, float | None]]:
-        """Return (name, refined - known, esd) for each known cell parameter of the first phase."""
+        """Return (name, refined - known, stated uncertainty) for each known cell parameter of the first phase."""
         phases = self.summary.get("phases", ())
         found = phases[0]["cell"] if phases else {}
+        stated = phases[0].get("cell_uncertainty", {}) if phases else {}
         return [
-            (name, found[name]["value"] - known, found[name].get("esd"))
+            (name, found[name]["value"] - known, stated.get(name, found[name].get("esd")))
             for name, known in self.case.cell.items()
             if name in found
         ]
 
     @property
     def cell_held(self) -> bool | None:
-        """Whether every known cell parameter lies within its window or three esds; None where none is known."""
+        """Whether all known cell parameters lie within window or three stated uncertainties; None where none is known."""
         errors = self.cell_errors()
         if not self.case.cell:
             return None

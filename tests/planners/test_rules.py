@@ -9,7 +9,16 @@ import pytest
 from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import Decision
 from autoxrd.domain.instrument import EmissionLine, Geometry, Instrument, Radiation
-from autoxrd.domain.state import Complexity, Convergence, Feature, FitState, PhaseSummary, Quality, Violation
+from autoxrd.domain.state import (
+    Complexity,
+    Convergence,
+    Feature,
+    FitState,
+    ParameterValue,
+    PhaseSummary,
+    Quality,
+    Violation,
+)
 from autoxrd.domain.structure import AtomSite, CrystalStructure, UnitCell
 from autoxrd.gates.policy import load_policy
 from autoxrd.gates.preflight import preflight
@@ -148,6 +157,20 @@ def test_nothing_is_proposed_twice_from_one_state() -> None:
     assert len(seen) == 3  # the cell, the size, the joint cycle
 
 
+@pytest.mark.parametrize(
+    ("freed", "kind"),
+    [("sample.transparency", ActionKind.ASYMMETRY), ("phase.P.size", ActionKind.JOINT)],
+)
+def test_a_refused_asymmetry_waits_for_another_effect_that_moves_lines(freed: str, kind: ActionKind) -> None:
+    asked = _state({"profile.SH/L": 0.08, freed: 0.02}, released=(*LINEAR, "phase.P.cell"))
+    refused = AttemptView(2, "s1", _proposed(_after_linear(asked)), REJECTED, None)
+    assert refused.action.parameters == ("profile.SH/L",)
+    other = AttemptView(3, "s1", _proposed(_after_linear(asked, refused)), ACCEPTED, "s2")
+    after = _state({"profile.SH/L": 0.07}, released=(*LINEAR, "phase.P.cell", freed))
+    view = _after_linear(asked, refused, other, extra=(("s2", after),))
+    assert (_proposed(view).kind, _proposed(view).parent) == (kind, "s2")
+
+
 def test_what_made_a_candidate_faulty_is_left_out_of_the_next_try() -> None:
     gains = {f"phase.P.atom.{label}.uiso": 0.1 for label in ("La", "Ba", "Co")}
     state = _state(gains, released=LINEAR)
@@ -227,6 +250,28 @@ def test_the_finished_model_is_asked_once_with_the_rival_position_model() -> Non
     assert _proposed(refused, FLAT).kind is ActionKind.JOINT
     taken = replace(refused, attempts=[*view.attempts, AttemptView(2, "s1", rival, ACCEPTED, "z")])
     assert (_proposed(taken, FLAT).kind, _proposed(taken, FLAT).parent) == (ActionKind.JOINT, "z")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("sample.displacement", 0.0, 10.0),
+        # 0.1 mm at R = 217.5 mm is 0.0456 deg: (0.0456 / 0.02)^2 less 1
+        ("sample.displacement", 0.1, 10.0 + 4.2),
+        ("instrument.zero", -0.0456, 10.0 - 4.2),
+        ("instrument.zero", 0.2, 1.0),
+    ],
+)
+def test_a_rival_that_is_less_usual_must_fit_better_by_more(name: str, value: float, wanted: float) -> None:
+    free, other = (*LINEAR, name, "phase.P.cell"), {"sample.displacement", "instrument.zero"} - {name}
+    state = _state({other.pop(): 1e-4}, released=free, rwp=0.1)
+    present = ParameterValue(name=name, value=value, esd=0.001, unit="", released=True)
+    context = replace(FLAT, instrument=replace(FLAT.instrument, goniometer_radius_mm=217.5))
+    rival = _proposed(_after_linear(state.model_copy(update={"parameters": (present,)})), context)
+    effect = next(p.minimum_effect for p in rival.predictions if p.metric == "rwp")
+    share = 1.0 - (1.0 - effect / 0.1) ** 2
+    points = state.quality.n_points - state.quality.n_parameters
+    assert share * points / 2.5**2 == pytest.approx(wanted, rel=0.02)
 
 
 def test_a_rival_is_not_asked_where_it_could_not_differ() -> None:

@@ -35,7 +35,14 @@ def test_the_json_object_has_exactly_the_promised_names() -> None:
         "rwp_percent", "rexp_percent", "gof", "rp_percent", "rwp_without_background_percent", "n_points",
         "n_parameters",
     ]  # fmt: skip
-    assert list(head["phases"][0]) == ["name", "space_group", "cell", "weight_fraction", "r_bragg_percent"]
+    assert list(head["phases"][0]) == [
+        "name",
+        "space_group",
+        "cell",
+        "cell_uncertainty",
+        "weight_fraction",
+        "r_bragg_percent",
+    ]
     assert list(head["phases"][0]["cell"]) == ["a", "b", "c", "alpha", "beta", "gamma", "volume"]
     assert head["phases"][0]["cell"]["a"] == {"value": 9.371723, "esd": 4.3e-5}
     assert list(head["instrument"]) == ["zero_deg", "displacement_mm", "wavelengths_angstrom"]

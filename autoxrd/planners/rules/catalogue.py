@@ -44,6 +44,10 @@ class Thresholds:
         rival_evidence: difference of the Bayesian information criterion (Kass & Raftery 1995,
             doi:10.1080/01621459.1995.10476572: above 10 is very strong) below which two position models
             count as not told apart.
+        usual_zero: standard deviation of the zero offset of an aligned diffractometer, degrees, and
+        usual_displacement: of the height of a specimen mounted by hand, mm (Jenkins & Snyder 1996, Introduction to
+            X-ray Powder Diffractometry, sections 8.3 and 9.2). Both hardly differ in what they do to the lines, so that
+            what is known beforehand must count: a position model of 3 such deviations must fit better by 9.
         cell_esds: a cell length that changes by more esds than this with the position model is told as ambiguous.
         atoms_apart: excess gain, in units of the reduced chi^2 and per further parameter, from which the atoms of a
             phase among others get displacement parameters of their own. Four times `gain_per_parameter`: in a
@@ -65,6 +69,8 @@ class Thresholds:
     retries: int = 3
     retry_share: float = 0.2
     rival_evidence: float = 10.0
+    usual_zero: float = 0.02
+    usual_displacement: float = 0.1
     cell_esds: float = 3.0
     atoms_apart: float = 100.0
     serial_inflation: float = 2.5
@@ -119,6 +125,7 @@ class Rule:
     shared_sites: bool = False
     uncalibrated_only: bool = False
     shared_uiso: bool | None = None
+    waits_for: tuple[str, ...] = ()
 
 
 def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...], ...]:
@@ -252,6 +259,7 @@ CURRICULUM: tuple[Rule, ...] = (
         "low-angle lines lean to low angles",
         "Finger, Cox & Jephcoat 1994, doi:10.1107/S0021889894004218",
         features=("asymmetry.low_angle",),
+        waits_for=("sample.transparency", "sample.displacement", "instrument.zero", "phase.*.cell"),
     ),
     Rule(
         "texture",

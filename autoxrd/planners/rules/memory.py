@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from autoxrd.domain.action import Action
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX
@@ -75,7 +77,7 @@ def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds
 
 def _grown(option: Option, attempt: AttemptView, state: str, view: GraphView, thresholds: Thresholds) -> bool:
     """Return whether a refused release may be tried anew: the state has changed, it was not refused too often."""
-    if attempt.parent == state:
+    if attempt.parent == state or not _waited(option, attempt, state, view):
         return False
     refused = [a for a in lessons(option, state, view) if released_by(a.action) >= set(option.selectors)]
     if len(refused) >= thresholds.retries:
@@ -83,3 +85,11 @@ def _grown(option: Option, attempt: AttemptView, state: str, view: GraphView, th
     feature = view.states[attempt.parent].features.get(GAIN_PREFIX + option.selectors[0])
     earlier = feature.value if feature is not None and feature.available and feature.value else 0.0
     return option.gains[0] >= thresholds.retry_share * earlier
+
+
+def _waited(option: Option, attempt: AttemptView, state: str, view: GraphView) -> bool:
+    """Return whether one of what a refused release waits for has been freed since it was refused."""
+    before = set(view.states[attempt.parent].released)
+    since = [name for name in view.states[state].released if name not in before]
+    waits = option.rule.waits_for
+    return not waits or any(fnmatchcase(name, glob) for name in since for glob in waits)

@@ -58,7 +58,8 @@ def rival_action(tip: str, view: GraphView, context: JobContext, thresholds: Thr
     gain = state.features.get(GAIN_PREFIX + other)
     if gain is None or not gain.available or not (gain.value or 0.0) > 0.0:
         return None
-    return _action(tip, state, other, free[0], float(gain.value or 0.0), thresholds)
+    radius = context.instrument.goniometer_radius_mm
+    return _action(tip, state, other, free[0], float(gain.value or 0.0), radius, thresholds)
 
 
 def _refused(selector: str, view: GraphView) -> bool:
@@ -66,10 +67,28 @@ def _refused(selector: str, view: GraphView) -> bool:
     return any(selector in a.action.parameters and "correlation_too_high" in a.decision.reasons for a in view.attempts)
 
 
-def _action(tip: str, state: FitState, other: str, present: str, gain: float, thresholds: Thresholds) -> Action:
+def _less_usual(state: FitState, other: str, present: str, radius_mm: float | None, thresholds: Thresholds) -> float:
+    """Return by how much -2 ln of the prior probability is larger for the other model than for the present one.
+
+    The other's value is taken as what moves a line at 60 degrees as far.
+    """
+    here = next((p.value for p in state.parameters if p.name == present), None)
+    if here is None or not radius_mm or {other, present} != {"instrument.zero", "sample.displacement"}:
+        return 0.0
+    degrees_per_mm = math.degrees(2.0 * math.cos(math.radians(30.0)) / radius_mm)
+    zero = here if present == "instrument.zero" else here * degrees_per_mm
+    as_zero, as_displacement = zero / thresholds.usual_zero, zero / degrees_per_mm / thresholds.usual_displacement
+    difference = as_zero**2 - as_displacement**2
+    return difference if other == "instrument.zero" else -difference
+
+
+def _action(
+    tip: str, state: FitState, other: str, present: str, gain: float, radius_mm: float | None, thresholds: Thresholds
+) -> Action:
     """Predict a fall of chi^2 that the information criterion would call very strong."""
     rwp, quality = state.quality.rwp, state.quality
-    share = thresholds.rival_evidence * thresholds.serial_inflation**2 / max(quality.n_points - quality.n_parameters, 1)
+    wanted = max(thresholds.rival_evidence + _less_usual(state, other, present, radius_mm, thresholds), 1.0)
+    share = wanted * thresholds.serial_inflation**2 / max(quality.n_points - quality.n_parameters, 1)
     fall = rwp * (1.0 - math.sqrt(1.0 - min(share, 0.5)))
     return Action(
         kind=_KINDS[other],

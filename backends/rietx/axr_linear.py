@@ -1,0 +1,115 @@
+"""The linearised problem of a state: its residual, and the derivative of every parameter that could be free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from axr_model import open_refinement
+from axr_private import build_table, compiled, jacobian_and_residual
+from axr_state import State
+
+__all__ = ["AXIAL_PATHS", "DEFAULT", "GainSettings", "Problem", "linearised"]
+
+AXIAL_PATHS = ("instrument.geometry.axial_sl", "instrument.geometry.axial_hl")
+
+
+@dataclass(frozen=True)
+class GainSettings:
+    """What bounds the cost of the gains.
+
+    Args:
+        rows: more points than this are thinned evenly; the gains are scaled up.
+        atom_columns: most columns of atoms of one phase; a larger phase gets no gains of atoms.
+        rank: columns shorter than this share of their length after projection count as dependent.
+        more_terms: how many further background terms ``background.more`` stands for.
+    """
+
+    rows: int = 20_000
+    atom_columns: int = 120
+    rank: float = 1e-7
+    more_terms: int = 4
+
+
+DEFAULT = GainSettings()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The linearised problem: residual, named columns, and which way each may go (-1, 0 both, +1)."""
+
+    state: State
+    residual: np.ndarray
+    columns: dict[str, np.ndarray]
+    ways: dict[str, int]
+    free: tuple[str, ...]
+    weight: np.ndarray
+    model: Any
+    factor: float
+
+
+def linearised(
+    state: State, wanted: set[str], free: list[str], notes: list[tuple[str, str]], settings: GainSettings = DEFAULT
+) -> Problem:
+    """Build one Jacobian for the free columns and all candidates.
+
+    Args:
+        state: where to linearise.
+        wanted: rietx paths of the candidates.
+        free: rietx paths that are free.
+        notes: filled with what bounded the cost.
+        settings: bounds of the cost.
+    """
+    state, factor = _thinned(state, settings, notes)
+    table = build_table(open_refinement(state))
+    free_now = set(table.set_vary(free, True)) if free else set()
+    geometry = state.instrument.geometry
+    dead = geometry.axial_sl.value == 0 and geometry.axial_hl.value == 0
+    wanted = {path for path in wanted if not (dead and path in AXIAL_PATHS and path not in free_now)}
+    # a wavelength is freed first: rietx declines it beside a free cell, and each candidate stands alone
+    light = sorted(path for path in wanted if path.endswith(".wavelength"))
+    if light:
+        table.set_vary(light, True)
+    table.set_vary(sorted(wanted - set(light)), True)
+    model = compiled(
+        state.structure,
+        state.instrument,
+        state.pattern(),
+        mode="rietveld",
+        limits=state.limits,
+        moving=set(table.moving_paths),
+    )
+    jacobian, residual = jacobian_and_residual(model, table)
+    entries = {entry.path: entry for entry in table.entries}
+    names = list(table.free_paths)
+    return Problem(
+        state=state,
+        residual=residual,
+        columns={path: jacobian[:, number] for number, path in enumerate(names)},
+        ways={path: _way(entries[path]) for path in names},
+        free=tuple(path for path in names if path in free_now),
+        weight=1.0 / model.sigma,
+        model=model,
+        factor=factor,
+    )
+
+
+def _thinned(state: State, settings: GainSettings, notes: list[tuple[str, str]]) -> tuple[State, float]:
+    """Return the state on fewer points where there are too many, and what a gain must be multiplied by."""
+    used = np.flatnonzero(state.used())
+    stride = -(-used.size // settings.rows)
+    if stride == 1:
+        return state, 1.0
+    # both ends stay: the background's polynomials are anchored there
+    keep = np.unique(np.r_[used[::stride], used[-1]])
+    notes.append(("gains_thinned", f"Release gains are estimated from every {stride}th of {used.size} points."))
+    fewer = replace(state, x=state.x[keep], y=state.y[keep], sigma=state.sigma[keep])
+    return fewer, used.size / keep.size
+
+
+def _way(entry: Any) -> int:
+    """Return +1 where a value sits on its lower limit, -1 on its upper, 0 in between."""
+    if entry.value <= entry.lo:
+        return 1
+    return -1 if entry.value >= entry.hi else 0

@@ -1,0 +1,60 @@
+"""Axial divergence is seen from zero, and a cell's uncertainty holds whatever else moved the lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from autoxrd.engines.executor import ProtocolSession
+from autoxrd.engines.protocol import EngineCommand, EngineResult
+from tests.engines.samples import LAB, RUTILE, parameter, simulated, values
+
+FREE = ("phase.rutile.scale", "background", "sample.displacement", "phase.rutile.cell", "profile.W")
+STRONG = {"phase__rutile__scale": 0.02}
+UNCERTAINTY = "phase.rutile.cell.a.uncertainty"
+
+
+def _fitted(session: ProtocolSession, seed: int, free: tuple[str, ...] = FREE, **true: float) -> EngineResult:
+    pattern, _ = simulated(session, LAB, (RUTILE,), values(**STRONG, **true), lower=15.0, seed=seed)
+    root = session.prepare(pattern, LAB, (RUTILE,), {})
+    start, _ = session.execute(root, EngineCommand(released=("phase.rutile.scale", "background"), gains=False))
+    _, result = session.execute(start, EngineCommand(released=free, cycles=40))
+    return result
+
+
+@pytest.mark.parametrize("true", [0.02, 0.05])
+def test_axial_divergence_is_found_from_zero(rietx: ProtocolSession, true: float) -> None:
+    axial = {"profile__S/L": true, "profile__H/L": true}
+    before = _fitted(rietx, 3, **axial)
+    assert before.gains["profile.SH/L"] > 25.0
+    after = _fitted(rietx, 3, (*FREE, "profile.SH/L"), **axial)
+    value, esd = parameter(after, "profile.S/L")
+    assert esd is not None
+    assert abs(value - true) < max(4.0 * esd, 0.1 * true)
+
+
+def test_no_axial_divergence_gains_nothing_beyond_noise(rietx: ProtocolSession) -> None:
+    assert _fitted(rietx, 3).gains["profile.SH/L"] < 15.0
+
+
+def test_the_uncertainty_of_a_cell_covers_what_was_held(rietx: ProtocolSession) -> None:
+    """Zero, transparency and axial divergence drawn from what is usual, and held at zero in the fit."""
+    random, off, esds = np.random.default_rng(5), [], []
+    for seed in range(8):
+        axial = float(random.uniform(0.0, 0.03))
+        result = _fitted(
+            rietx,
+            seed,
+            instrument__zero=random.normal(0.0, 0.02),
+            sample__transparency=abs(random.normal(0.0, 4e-4)),
+            **{"profile__S/L": axial, "profile__H/L": axial},
+        )
+        value, esd = parameter(result, "phase.rutile.cell.a")
+        stated, _ = parameter(result, UNCERTAINTY)
+        assert esd is not None
+        assert stated >= esd
+        off.append((value - RUTILE.cell.a) / stated)
+        esds.append((value - RUTILE.cell.a) / esd)
+    assert np.sqrt(np.mean(np.square(esds))) > 3.0, "the esd alone would do"
+    assert 0.2 < np.sqrt(np.mean(np.square(off))) < 1.6
+    assert np.max(np.abs(off)) < 3.0
