@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NewType
 
-__all__ = ["ArtifactId", "Measured", "StateId", "canonical_json", "content_hash", "safe_name", "sha256_hex"]
+from pydantic import BaseModel
+
+__all__ = [
+    "ArtifactId",
+    "Measured",
+    "StateId",
+    "canonical_json",
+    "canonical_model",
+    "content_hash",
+    "safe_name",
+    "sha256_hex",
+]
 
 StateId = NewType("StateId", str)
 """Identifies a state: the first 16 hex digits of its content hash."""
@@ -37,8 +48,18 @@ class Measured:
         return {"value": self.value, "esd": self.esd}
 
 
+_AS_IS = frozenset({str, int, bool, type(None)})
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
 def _finite(obj: object) -> object:
     """Map non-finite floats to None, recursively: JSON has no NaN."""
+    kind = type(obj)  # exact types first: a state has thousands of values
+    if kind in _AS_IS:
+        return obj
+    if kind is dict:
+        assert isinstance(obj, dict)
+        return {k if type(k) is str else str(k): v if type(v) in _AS_IS else _finite(v) for k, v in obj.items()}
     if isinstance(obj, float):
         return obj if math.isfinite(obj) else None
     if isinstance(obj, dict):
@@ -53,7 +74,16 @@ def canonical_json(obj: object) -> str:
 
     Keys sorted, no spaces, shortest round-trip floats, non-finite numbers as null.
     """
-    return json.dumps(_finite(obj), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _encode(_finite(obj))
+
+
+def canonical_model(model: BaseModel) -> str:
+    """Return `canonical_json` of a model's JSON form; its keys are texts already, so only a NaN needs the long way."""
+    data = model.model_dump(mode="json")
+    try:
+        return _encode(data)
+    except ValueError:
+        return canonical_json(data)
 
 
 def sha256_hex(data: bytes) -> str:

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine, func, select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy.orm import Session
 
-from autoxrd.domain.action import Action
-from autoxrd.domain.decision import Decision
 from autoxrd.domain.state import FitState
 from autoxrd.errors import NotFound
 from autoxrd.primitives import StateId
@@ -19,8 +17,9 @@ from autoxrd.store.export import export_rows, finish_of
 from autoxrd.store.hashing import graph_root
 from autoxrd.store.models import EdgeRow, EventRow, JobRow, StateRow
 from autoxrd.store.records import Attempt, Event, EventKind, Finish, JobRecord, Node, NodeStatus
+from autoxrd.store.rows import attempt_of
 
-__all__ = ["GraphReader", "attempt_of"]
+__all__ = ["GraphReader"]
 
 OrdinalT = TypeVar("OrdinalT", StateRow, EdgeRow, EventRow)
 
@@ -173,11 +172,6 @@ class GraphReader:
     def _rows(self, session: Session, table: type[OrdinalT]) -> Sequence[OrdinalT]:
         return session.scalars(select(table).where(table.job_id == self.job_id).order_by(table.ordinal)).all()
 
-    def _last(self, session: Session, table: type[OrdinalT]) -> OrdinalT | None:
-        # what follows a row needs its place and hash; its content may be long
-        query = select(table).where(table.job_id == self.job_id).order_by(table.ordinal.desc()).limit(1)
-        return session.scalars(query.options(defer(table.content))).one_or_none()
-
     def _finish(self, session: Session) -> Finish | None:
         return finish_of(self._rows(session, EventRow))
 
@@ -216,26 +210,6 @@ def _node(row: StateRow, reached: frozenset[str]) -> Node:
         parent=None if row.parent_id is None else StateId(row.parent_id),
         status=NodeStatus.ROOT if row.parent_id is None else status,
         state=FitState.model_validate_json(row.content),
-        content_hash=row.content_hash,
-        chain_hash=row.chain_hash,
-        telemetry=json.loads(row.telemetry),
-    )
-
-
-def attempt_of(row: EdgeRow) -> Attempt:
-    """Read an edge's row."""
-    content = json.loads(row.content)
-    return Attempt(
-        id=row.id,
-        ordinal=row.ordinal,
-        parent=StateId(row.parent_id),
-        action=Action.model_validate(content["action"]),
-        planner=content["planner"],
-        preflight=content["preflight"],
-        decision=Decision.model_validate(content["decision"]),
-        candidate=None if row.candidate_id is None else StateId(row.candidate_id),
-        error=content["error"],
-        files=content["files"],
         content_hash=row.content_hash,
         chain_hash=row.chain_hash,
         telemetry=json.loads(row.telemetry),

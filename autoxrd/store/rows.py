@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -12,12 +13,15 @@ from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision
 from autoxrd.domain.state import FitState
 from autoxrd.errors import StorageError
-from autoxrd.primitives import canonical_json
+from autoxrd.primitives import StateId, canonical_json, canonical_model
 from autoxrd.store.hashing import artifact_list, chain_hash, row_hash, text_hash
 from autoxrd.store.models import EdgeRow, EventRow, JobRow, Row, StateRow, column_values
-from autoxrd.store.records import JobRecord
+from autoxrd.store.place import Link
+from autoxrd.store.records import Attempt, JobRecord
 
 __all__ = [
+    "EdgeEnds",
+    "attempt_of",
     "edge_content",
     "edge_row",
     "event_artifacts",
@@ -44,7 +48,7 @@ def recorded_form(model: ModelT) -> ModelT:
     Raises:
         StorageError: ``not_recordable``, a field that must be a number is NaN or infinite, or a text is not UTF-8.
     """
-    return _parsed(type(model), canonical_json(model.model_dump(mode="json")))
+    return _parsed(type(model), canonical_model(model))
 
 
 def job_row(job: JobRecord, telemetry: str, job_id: str | None = None) -> JobRow:
@@ -58,13 +62,13 @@ def job_row(job: JobRecord, telemetry: str, job_id: str | None = None) -> JobRow
     return _sign(sealed)
 
 
-def state_row(job: JobRow, parent: StateRow | None, state: FitState, *, ordinal: int, telemetry: str) -> StateRow:
+def state_row(job: JobRow, parent: Link | None, state: FitState, *, ordinal: int, telemetry: str) -> StateRow:
     """Build the row of a state; it hangs on its parent state, the root on the job.
 
     Raises:
         StorageError: ``not_recordable``.
     """
-    content = canonical_json(state.model_dump(mode="json"))
+    content = canonical_model(state)
     _parsed(FitState, content)
     row = StateRow(
         job_id=job.job_id,
@@ -79,16 +83,23 @@ def state_row(job: JobRow, parent: StateRow | None, state: FitState, *, ordinal:
     return _sign(sealed)
 
 
-def edge_row(
-    job: JobRow,
-    parent: StateRow,
-    candidate: StateRow | None,
-    previous: EdgeRow | None,
-    content: Mapping[str, Any],
-    *,
-    telemetry: str,
-) -> EdgeRow:
-    """Build the row of an attempt from `edge_content`; it hangs on its parent, the edge before it and its candidate.
+@dataclass(frozen=True, slots=True)
+class EdgeEnds:
+    """What an edge hangs on.
+
+    Args:
+        parent: the state tried from.
+        candidate: the state that came out; None where nothing did.
+        previous: chain hash of the edge before it, of the job for the first.
+    """
+
+    parent: Link
+    candidate: Link | None
+    previous: str
+
+
+def edge_row(job: JobRow, ends: EdgeEnds, content: Mapping[str, Any], *, telemetry: str) -> tuple[EdgeRow, Attempt]:
+    """Build the row of an attempt from `edge_content`, and the attempt as it will be read back.
 
     Raises:
         StorageError: ``not_recordable``.
@@ -96,10 +107,11 @@ def edge_row(
     text = json_text(content)
     action = _parsed(Action, canonical_json(content["action"]))
     decision = _parsed(Decision, canonical_json(content["decision"]))
+    candidate = ends.candidate
     row = EdgeRow(
         job_id=job.job_id,
         ordinal=int(content["ordinal"]),
-        parent_id=parent.id,
+        parent_id=ends.parent.id,
         candidate_id=None if candidate is None else candidate.id,
         status="accepted" if decision.accepted else "rejected",
         kind=str(action.kind),
@@ -107,12 +119,32 @@ def edge_row(
         content=text,
         telemetry=telemetry,
     )
-    parents = [parent.chain_hash, job.chain_hash if previous is None else previous.chain_hash]
+    parents = [ends.parent.chain_hash, ends.previous]
     if candidate is not None:
         parents.append(candidate.chain_hash)
     sealed = _seal(row, "edge", parents, content["files"].values())
     sealed.id = sealed.chain_hash[:ID_LENGTH]
-    return _sign(sealed)
+    return _sign(sealed), attempt_of(sealed, action, decision)
+
+
+def attempt_of(row: EdgeRow, action: Action | None = None, decision: Decision | None = None) -> Attempt:
+    """Read an edge's row; action and decision where they were read from it already."""
+    content = json.loads(row.content)
+    return Attempt(
+        id=row.id,
+        ordinal=row.ordinal,
+        parent=StateId(row.parent_id),
+        action=action or Action.model_validate(content["action"]),
+        planner=content["planner"],
+        preflight=content["preflight"],
+        decision=decision or Decision.model_validate(content["decision"]),
+        candidate=None if row.candidate_id is None else StateId(row.candidate_id),
+        error=content["error"],
+        files=content["files"],
+        content_hash=row.content_hash,
+        chain_hash=row.chain_hash,
+        telemetry=json.loads(row.telemetry),
+    )
 
 
 def edge_content(
@@ -141,19 +173,20 @@ def edge_content(
     }
 
 
-def event_row(
-    job: JobRow, previous: EventRow | None, kind: str, content: Mapping[str, Any], *, telemetry: str
-) -> EventRow:
-    """Build the row of an event; it hangs on the event before it, and names the artifacts in its data's ``files``."""
+def event_row(job: JobRow, ordinal: int, previous: str, content: Mapping[str, Any], *, telemetry: str) -> EventRow:
+    """Build the row of an event; it names the artifacts in its data's ``files``.
+
+    Args:
+        job: whose event.
+        ordinal: its place.
+        previous: chain hash of the event before it, of the job for the first.
+        content: with its ``kind``.
+        telemetry: times, as JSON.
+    """
     row = EventRow(
-        job_id=job.job_id,
-        ordinal=1 if previous is None else previous.ordinal + 1,
-        kind=kind,
-        content=json_text(content),
-        telemetry=telemetry,
+        job_id=job.job_id, ordinal=ordinal, kind=content["kind"], content=json_text(content), telemetry=telemetry
     )
-    parent = job.chain_hash if previous is None else previous.chain_hash
-    return _sign(_seal(row, "event", (parent,), event_artifacts(content)))
+    return _sign(_seal(row, "event", (previous,), event_artifacts(content)))
 
 
 def json_text(obj: object) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,10 +22,11 @@ from autoxrd.domain.state import FitState
 from autoxrd.errors import StorageError
 from autoxrd.primitives import StateId
 from autoxrd.store.artifacts import ArtifactStore
-from autoxrd.store.models import EdgeRow, EventRow, JobRow, Row, StateRow
-from autoxrd.store.reading import GraphReader, attempt_of
+from autoxrd.store.models import JobRow, Row
+from autoxrd.store.place import Link, Place, append_row, is_recorded, place_of
+from autoxrd.store.reading import GraphReader
 from autoxrd.store.records import Attempt, EventKind
-from autoxrd.store.rows import edge_content, edge_row, event_row, json_text, state_artifacts, state_row
+from autoxrd.store.rows import EdgeEnds, edge_content, edge_row, event_row, json_text, state_artifacts, state_row
 
 __all__ = ["Clock", "GraphWriter", "require_artifacts", "utc_now"]
 
@@ -65,8 +66,17 @@ class GraphWriter(GraphReader, abc.ABC):
     def _transaction(self) -> contextlib.AbstractContextManager[Session]:
         """Return one transaction in which the writer may append: committed on leaving, rolled back on an error."""
 
-    def _wrote(self, session: Session, row: Row) -> None:
-        """Called with each row before its commit; a service keeps its own books in the same transaction."""
+    def _wrote(
+        self, session: Session, row: Row, *, attempt: Attempt | None = None, state: FitState | None = None
+    ) -> None:
+        """Called with each row before its commit; a service keeps its own books in the same transaction.
+
+        Args:
+            session: the transaction.
+            row: what was just inserted: the root, an edge, or an event.
+            attempt: what an edge says.
+            state: the root, or the edge's candidate.
+        """
 
     def add_root(self, state: FitState, telemetry: Mapping[str, Any] | None = None) -> StateId:
         """Record the state that the engine's ``prepare`` gave.
@@ -75,12 +85,14 @@ class GraphWriter(GraphReader, abc.ABC):
             StorageError: ``root_exists``, ``artifact_missing``, ``not_recordable``, ``job_finished``.
         """
         require_artifacts(self.artifacts, state_artifacts(state))
-        with self._step() as session:
-            if self._last(session, StateRow) is not None:
+        with self._transaction() as session:
+            place = place_of(session, self._job)
+            place.require_open()
+            if place.next_state:
                 raise StorageError("root_exists", "This graph has its root already: record attempts from it.")
             row = state_row(self._job, None, state, ordinal=0, telemetry=self._telemetry(telemetry))
-            session.add(row)
-            self._wrote(session, row)
+            append_row(session, row)
+            self._wrote(session, row, state=state)
             return StateId(row.id)
 
     def record(
@@ -125,16 +137,16 @@ class GraphWriter(GraphReader, abc.ABC):
         proposal: dict[str, Any] = {"action": action, "decision": decision, "planner": planner, "files": named}
         proposal |= {"preflight": preflight, "error": error}
         text = self._telemetry(telemetry)
-        with self._step() as session:
-            origin = self._open_state(session, parent)
-            node = None if candidate is None else self._node_for(session, origin, candidate, text)
-            previous = self._last(session, EdgeRow)
-            ordinal = 1 if previous is None else previous.ordinal + 1
-            content = edge_content(ordinal, origin.id, None if node is None else node.id, **proposal)
-            edge = edge_row(self._job, origin, node, previous, content, telemetry=text)
-            session.add(edge)
-            attempt = attempt_of(edge)
-            self._wrote(session, edge)
+        with self._transaction() as session:
+            place = place_of(session, self._job, parent)
+            place.require_open()
+            origin = place.origin(parent)
+            node = None if candidate is None else self._node_for(session, place, origin, candidate, text)
+            content = edge_content(place.next_edge, parent, None if node is None else node.id, **proposal)
+            ends = EdgeEnds(origin, node, place.last_edge)
+            edge, attempt = edge_row(self._job, ends, content, telemetry=text)
+            append_row(session, edge)
+            self._wrote(session, edge, attempt=attempt, state=candidate)
             return attempt
 
     def add_event(
@@ -163,7 +175,7 @@ class GraphWriter(GraphReader, abc.ABC):
             require_artifacts(self.artifacts, files.values())
             content["files"] = dict(files)
         with self._transaction() as session:
-            self._append(session, EventKind(kind), content, telemetry)
+            self._append(session, place_of(session, self._job), EventKind(kind), content, telemetry)
 
     def finish(self, final: str | None, verdict: Mapping[str, Any], telemetry: Mapping[str, Any] | None = None) -> None:
         """Close the job: after this only notes and ``resumed`` can be added, and `verify` finds missing last rows.
@@ -179,42 +191,32 @@ class GraphWriter(GraphReader, abc.ABC):
         """
         if final is not None:
             self.accepted_path(final)
-        with self._step() as session:
-            self._append(session, EventKind.FINISHED, {"final_state": final, "verdict": dict(verdict)}, telemetry)
+        with self._transaction() as session:
+            place = place_of(session, self._job)
+            place.require_open()
+            said = {"final_state": final, "verdict": dict(verdict)}
+            self._append(session, place, EventKind.FINISHED, said, telemetry)
 
-    def _open_state(self, session: Session, state: str) -> StateRow:
-        row = self._state_row(session, state)
-        if row.parent_id is not None and self._accepted_edge(session, row) is None:
-            raise StorageError("parent_rejected", f"State {state} was rejected: go on from an accepted state.")
-        return row
-
-    def _node_for(self, session: Session, origin: StateRow, candidate: FitState, telemetry: str) -> StateRow:
-        last = self._last(session, StateRow)
-        ordinal = 0 if last is None else last.ordinal + 1
-        row = state_row(self._job, origin, candidate, ordinal=ordinal, telemetry=telemetry)
-        known = session.get(StateRow, (self.job_id, row.id))
-        if known is not None:
-            return known
-        session.add(row)
-        session.flush()  # the edge refers to it
-        return row
+    def _node_for(self, session: Session, place: Place, origin: Link, candidate: FitState, telemetry: str) -> Link:
+        row = state_row(self._job, origin, candidate, ordinal=place.next_state, telemetry=telemetry)
+        if not is_recorded(session, self._job, row.id):
+            append_row(session, row)
+        return Link(row.id, row.chain_hash)
 
     def _append(
-        self, session: Session, kind: EventKind, data: dict[str, Any], telemetry: Mapping[str, Any] | None
+        self,
+        session: Session,
+        place: Place,
+        kind: EventKind,
+        data: dict[str, Any],
+        telemetry: Mapping[str, Any] | None,
     ) -> None:
         n_states, n_edges, root = self._position(session)
         content = {"kind": str(kind), "data": data, "n_states": n_states, "n_edges": n_edges, "graph_root": root}
-        previous = self._last(session, EventRow)
-        row = event_row(self._job, previous, str(kind), content, telemetry=self._telemetry(telemetry))
-        session.add(row)
+        text = self._telemetry(telemetry)
+        row = event_row(self._job, place.next_event, place.last_event, content, telemetry=text)
+        append_row(session, row)
         self._wrote(session, row)
-
-    @contextlib.contextmanager
-    def _step(self) -> Iterator[Session]:
-        with self._transaction() as session:
-            if self._finish(session) is not None:
-                raise StorageError("job_finished", "This job is finished: add the event 'resumed' to go on with it.")
-            yield session
 
     def _telemetry(self, given: Mapping[str, Any] | None) -> str:
         return json_text({"recorded_at": self._clock().isoformat(), **(given or {})})

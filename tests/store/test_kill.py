@@ -96,7 +96,7 @@ def test_dying_at_each_point_of_a_step(tmp_path: Path, monkeypatch: pytest.Monke
     target = {
         "before the rows": "autoxrd.store.writing.state_row",
         "between the rows": "autoxrd.store.writing.edge_row",
-        "before the commit": "autoxrd.store.writing.attempt_of",
+        "before the commit": "autoxrd.store.writing.GraphWriter._wrote",
     }[point]
     store = artifact_store(tmp_path)
     with Graph.create(tmp_path, make_job(store)) as graph:

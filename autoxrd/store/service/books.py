@@ -6,14 +6,17 @@ Called inside the transaction that records the row: the graph, the feed and the 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import update
+from sqlalchemy import bindparam, insert, update
 from sqlalchemy.orm import Session
 
+from autoxrd.domain.state import FitState
 from autoxrd.primitives import canonical_json
 from autoxrd.store.models import EdgeRow, EventRow, Row, StateRow
-from autoxrd.store.records import EventKind
+from autoxrd.store.records import Attempt, EventKind
 from autoxrd.store.service import feed
 from autoxrd.store.service.database import now_text
 from autoxrd.store.service.models import OwnerRow, ServiceJobRow, StepRow
@@ -22,12 +25,34 @@ from autoxrd.store.service.transition import touch
 __all__ = ["book"]
 
 
-def book(session: Session, job: ServiceJobRow, row: Row) -> None:
-    """Keep the books for a row just added to the job's graph."""
-    if isinstance(row, StateRow) and row.parent_id is None:
-        _root(session, job, row)
+_SPEND = (
+    update(OwnerRow.__table__)
+    .where(OwnerRow.id == bindparam("owner"))
+    .values(
+        steps_used=OwnerRow.steps_used + bindparam("steps"),
+        engine_seconds_used=OwnerRow.engine_seconds_used + bindparam("engine_seconds"),
+    )
+)
+_INSERT = insert(StepRow.__table__)
+
+
+def book(
+    session: Session, job: ServiceJobRow, row: Row, *, attempt: Attempt | None = None, state: FitState | None = None
+) -> None:
+    """Keep the books for a row just added to the job's graph.
+
+    Args:
+        session: the transaction that added it.
+        job: the job's row, locked.
+        row: of the graph.
+        attempt: what an edge says.
+        state: the root, or the edge's candidate.
+    """
+    if isinstance(row, StateRow):
+        _root(session, job, row, state)
     elif isinstance(row, EdgeRow):
-        _attempt(session, job, row)
+        assert attempt is not None
+        _attempt(session, job, attempt, state)
     elif isinstance(row, EventRow) and row.kind == EventKind.FINISHED:
         _finish(session, job, row)
     elif isinstance(row, EventRow) and row.kind == EventKind.FORFEIT:
@@ -35,49 +60,40 @@ def book(session: Session, job: ServiceJobRow, row: Row) -> None:
     touch(job)
 
 
-def _root(session: Session, job: ServiceJobRow, row: StateRow) -> None:
-    state = json.loads(row.content)
-    step = StepRow(
-        job_id=job.id,
-        ordinal=0,
-        candidate_id=row.id,
-        status="root",
-        kind="prepare",
-        stage=row.stage,
-        planner="",
-        rationale="",
-        reasons="[]",
-        seconds=_spend(session, job, row, steps=0),
-        at=now_text(),
-        **_figures(state),
-    )
-    session.add(step)
-    _stand(job, step)
-    feed.append(session, job, "step.recorded", _told(step))
+def _root(session: Session, job: ServiceJobRow, row: StateRow, state: FitState | None) -> None:
+    telemetry = json.loads(row.telemetry)
+    _spend(session, job, telemetry, steps=0)
+    step = {"ordinal": 0, "parent_id": None, "candidate_id": row.id, "status": "root", "kind": "prepare"}
+    told = {"stage": row.stage, "planner": "", "rationale": "", "reasons": [], "seconds": _seconds(telemetry)}
+    _note(session, job, {**step, **told, **_figures(state)})
 
 
-def _attempt(session: Session, job: ServiceJobRow, row: EdgeRow) -> None:
-    content = json.loads(row.content)
-    state = session.get(StateRow, (row.job_id, row.candidate_id)) if row.candidate_id else None
-    step = StepRow(
-        job_id=job.id,
-        ordinal=row.ordinal,
-        parent_id=row.parent_id,
-        candidate_id=row.candidate_id,
-        status=row.status,
-        kind=row.kind,
-        stage=content["action"]["stage"],
-        planner=row.planner,
-        rationale=content["action"]["rationale"],
-        reasons=canonical_json(content["decision"]["reasons"]),
-        seconds=_spend(session, job, row, steps=1),
-        at=now_text(),
-        **_figures(json.loads(state.content) if state else None),
-    )
-    session.add(step)
-    if row.status == "accepted":
-        _stand(job, step)
-    feed.append(session, job, "step.recorded", _told(step))
+def _attempt(session: Session, job: ServiceJobRow, attempt: Attempt, state: FitState | None) -> None:
+    _spend(session, job, attempt.telemetry, steps=1)
+    step = {
+        "ordinal": attempt.ordinal,
+        "parent_id": attempt.parent,
+        "candidate_id": attempt.candidate,
+        "status": "accepted" if attempt.accepted else "rejected",
+        "kind": attempt.action.kind.value,
+        "stage": attempt.action.stage.value,
+        "planner": str(attempt.planner.get("name", "")),
+        "rationale": attempt.action.rationale,
+        "reasons": list(attempt.decision.reasons),
+        "seconds": _seconds(attempt.telemetry),
+    }
+    _note(session, job, {**step, **_figures(state)})
+
+
+def _note(session: Session, job: ServiceJobRow, step: Mapping[str, Any]) -> None:
+    """Write the short form of a step, let the job stand where it led to, and tell its feed."""
+    stored = {**step, "reasons": canonical_json(step["reasons"]), "job_id": job.id, "at": now_text()}
+    session.execute(_INSERT, stored)
+    if step["status"] != "rejected":
+        job.rwp, job.gof, job.current_state = step["rwp"], step["gof"], step["candidate_id"]
+    told = {name: step[name] for name in ("ordinal", "kind", "stage", "status", "reasons", "rwp", "gof", "seconds")}
+    told |= {"parent": step["parent_id"], "state": step["candidate_id"]}
+    feed.append(session, job, "step.recorded", told)
 
 
 def _finish(session: Session, job: ServiceJobRow, row: EventRow) -> None:
@@ -87,48 +103,23 @@ def _finish(session: Session, job: ServiceJobRow, row: EventRow) -> None:
     feed.append(session, job, "job.concluded", {"final_state": data["final_state"], "verdict": job.verdict})
 
 
-def _spend(session: Session, job: ServiceJobRow, row: StateRow | EdgeRow, *, steps: int) -> float | None:
-    """Count a step against the budgets of the job and of its owner; return its wall time, s."""
-    telemetry = json.loads(row.telemetry)
+def _spend(session: Session, job: ServiceJobRow, telemetry: Mapping[str, Any], *, steps: int) -> None:
+    """Count a step against the budgets of the job and of its owner."""
     engine_seconds = float(telemetry.get("engine_seconds") or 0.0)
     job.losses = 0
     job.steps_used += steps
     job.engine_seconds_used += engine_seconds
-    query = update(OwnerRow).where(OwnerRow.id == job.owner_id)
-    session.execute(
-        query.values(
-            steps_used=OwnerRow.steps_used + steps, engine_seconds_used=OwnerRow.engine_seconds_used + engine_seconds
-        ),
-        execution_options={"synchronize_session": False},
-    )
+    session.execute(_SPEND, {"owner": job.owner_id, "steps": steps, "engine_seconds": engine_seconds})
+
+
+def _seconds(telemetry: Mapping[str, Any]) -> float | None:
+    """Return the wall time of a step, s."""
     seconds = telemetry.get("seconds")
     return None if seconds is None else float(seconds)
 
 
-def _figures(state: dict[str, Any] | None) -> dict[str, Any]:
+def _figures(state: FitState | None) -> dict[str, float | int | None]:
     if state is None:
         return {"rwp": None, "gof": None, "n_free": None}
-    return {
-        "rwp": state["quality"]["rwp"],
-        "gof": state["quality"]["gof"],
-        "n_free": state["complexity"]["n_free"],
-    }
-
-
-def _stand(job: ServiceJobRow, step: StepRow) -> None:
-    job.rwp, job.gof, job.current_state = step.rwp, step.gof, step.candidate_id
-
-
-def _told(step: StepRow) -> dict[str, Any]:
-    return {
-        "ordinal": step.ordinal,
-        "kind": step.kind,
-        "stage": step.stage,
-        "status": step.status,
-        "parent": step.parent_id,
-        "state": step.candidate_id,
-        "reasons": json.loads(step.reasons),
-        "rwp": step.rwp,
-        "gof": step.gof,
-        "seconds": step.seconds,
-    }
+    rwp, gof = (v if math.isfinite(v) else None for v in (state.quality.rwp, state.quality.gof))
+    return {"rwp": rwp, "gof": gof, "n_free": state.complexity.n_free}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from autoxrd.primitives import canonical_json
@@ -19,6 +19,8 @@ from autoxrd.store.service.database import Database, now_text
 from autoxrd.store.service.models import FeedRow, ServiceJobRow
 
 __all__ = ["FeedEvent", "append", "events_after"]
+
+_INSERT = insert(FeedRow.__table__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class FeedEvent:
 def append(session: Session, job: ServiceJobRow, kind: str, data: Mapping[str, Any]) -> None:
     """Add an event; the caller holds the lock on the job's row, so numbers follow the order of commits."""
     job.feed_last += 1
-    session.add(FeedRow(job_id=job.id, number=job.feed_last, kind=kind, at=now_text(), data=canonical_json(dict(data))))
+    row = {"number": job.feed_last, "kind": kind, "at": now_text(), "data": canonical_json(dict(data))}
+    session.execute(_INSERT, {"job_id": job.id, **row})
 
 
 def events_after(database: Database, job_id: str, number: int, *, limit: int = 500) -> Sequence[FeedEvent]:

@@ -10,9 +10,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from autoxrd.domain.lifecycle import Trigger
+from autoxrd.domain.state import FitState
 from autoxrd.errors import LeaseLost, NotFound, StorageError
 from autoxrd.store.models import JobRow, Row
-from autoxrd.store.records import EventKind, JobRecord
+from autoxrd.store.place import append_row, place_of
+from autoxrd.store.records import Attempt, EventKind, JobRecord
 from autoxrd.store.rows import job_row, json_text
 from autoxrd.store.service import feed, leases
 from autoxrd.store.service.books import book
@@ -53,9 +55,8 @@ class JobGraph(GraphWriter):
         row = job_row(record, json_text({"recorded_at": utc_now().isoformat()}), lease.job_id)
         graph = cls(database, lease, row)
         with graph._transaction() as session:
-            session.add(row)
-            session.flush()
-            graph._append(session, EventKind.STARTED, {}, None)
+            append_row(session, row)
+            graph._append(session, place_of(session, row), EventKind.STARTED, {}, None)
         return graph
 
     @classmethod
@@ -116,5 +117,7 @@ class JobGraph(GraphWriter):
         finally:
             self._booked = None
 
-    def _wrote(self, session: Session, row: Row) -> None:
-        book(session, self._row(), row)
+    def _wrote(
+        self, session: Session, row: Row, *, attempt: Attempt | None = None, state: FitState | None = None
+    ) -> None:
+        book(session, self._row(), row, attempt=attempt, state=state)
