@@ -24,6 +24,7 @@ __all__ = [
     "NotFound",
     "PlannerError",
     "PolicyError",
+    "ServiceUnavailable",
     "StorageError",
     "UserInputError",
 ]
@@ -106,3 +107,7 @@ class AccessDenied(AutoxrdError):
 
 class LimitExceeded(AutoxrdError):
     """A quota, a budget or a rate is spent."""
+
+
+class ServiceUnavailable(AutoxrdError):
+    """A service that was asked over the network did not answer, or not in the way that was agreed."""

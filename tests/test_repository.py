@@ -24,7 +24,7 @@ MODULE_LINES = 400
 FUNCTION_LINES = 40
 HELP_SECONDS = 0.5
 HEAVY = ("alembic", "gemmi", "jinja2", "litellm", "matplotlib", "plotly", "rietx", "scipy", "sqlalchemy", "spglib")
-EXTRAS = {"server", "worker", "llm", "mcp", "beamline", "bench", "dev"}
+EXTRAS = {"client", "server", "worker", "llm", "mcp", "beamline", "bench", "dev"}
 
 
 @cache

@@ -20,6 +20,7 @@ from autoxrd.cli import (
     identifying,
     inputs,
     inspecting,
+    jobs,
     mcp_server,
     pcr,
     policy,
@@ -67,6 +68,7 @@ app.command("api")(service.api)
 app.command("worker")(service.worker)
 app.command("scheduler")(service.scheduler)
 app.add_typer(service.keys, name="keys")
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(skills.app, name="skills")
 
 

@@ -8,10 +8,10 @@ JSON is stored as text because the hashes are over its exact bytes.
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKeyConstraint, Index, Integer, MetaData, String, Text, UniqueConstraint
+from sqlalchemy import ForeignKeyConstraint, Index, Integer, MetaData, String, Table, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-__all__ = ["Base", "EdgeRow", "EventRow", "JobRow", "Row", "StateRow", "column_values"]
+__all__ = ["Base", "EdgeRow", "EventRow", "JobRow", "Row", "StateRow", "column_values", "table_of"]
 
 
 class Base(DeclarativeBase):
@@ -93,6 +93,13 @@ class EventRow(Row):
 
     ordinal: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     kind: Mapped[str] = mapped_column(String(32))
+
+
+def table_of(row: type[DeclarativeBase]) -> Table:
+    """Return the table of a mapped class, for statements that need no mapping."""
+    table = row.__table__
+    assert isinstance(table, Table)
+    return table
 
 
 def column_values(row: Row) -> dict[str, object]:

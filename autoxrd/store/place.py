@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ScalarSelect, bindparam, exists, insert, select
+from sqlalchemy import BindParameter, Insert, ScalarSelect, bindparam, exists, insert, select
 from sqlalchemy.orm import Session
 
 from autoxrd.errors import NotFound, StorageError
-from autoxrd.store.models import EdgeRow, EventRow, JobRow, Row, StateRow, column_values
+from autoxrd.store.models import EdgeRow, EventRow, JobRow, Row, StateRow, column_values, table_of
 from autoxrd.store.records import EventKind
 
 __all__ = ["Link", "Place", "append_row", "is_recorded", "place_of"]
@@ -67,7 +67,8 @@ class Place:
             raise StorageError("job_finished", "This job is finished: add the event 'resumed' to go on with it.")
 
 
-_JOB, _STATE = bindparam("job"), bindparam("state")
+_JOB: BindParameter[str] = bindparam("job")
+_STATE: BindParameter[str | None] = bindparam("state")
 
 
 def _newest(table: type[StateRow | EdgeRow | EventRow], name: str) -> ScalarSelect[Any]:
@@ -97,7 +98,7 @@ _PLACE = select(
     exists().where(EdgeRow.job_id == _JOB, EdgeRow.candidate_id == _STATE, EdgeRow.status == "accepted"),
 )
 _RECORDED = select(exists().where(StateRow.job_id == _JOB, StateRow.id == _STATE))
-_INSERTS = {table: insert(table.__table__) for table in (JobRow, StateRow, EdgeRow, EventRow)}
+_INSERTS: dict[type[Row], Insert] = {row: insert(table_of(row)) for row in (JobRow, StateRow, EdgeRow, EventRow)}
 
 
 def place_of(session: Session, job: JobRow, parent: str | None = None) -> Place:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from autoxrd.domain.state import FitState
 from autoxrd.primitives import canonical_json
-from autoxrd.store.models import EdgeRow, EventRow, Row, StateRow
+from autoxrd.store.models import EdgeRow, EventRow, Row, StateRow, table_of
 from autoxrd.store.records import Attempt, EventKind
 from autoxrd.store.service import feed
 from autoxrd.store.service.database import now_text
@@ -26,14 +26,14 @@ __all__ = ["book"]
 
 
 _SPEND = (
-    update(OwnerRow.__table__)
+    update(table_of(OwnerRow))
     .where(OwnerRow.id == bindparam("owner"))
     .values(
         steps_used=OwnerRow.steps_used + bindparam("steps"),
         engine_seconds_used=OwnerRow.engine_seconds_used + bindparam("engine_seconds"),
     )
 )
-_INSERT = insert(StepRow.__table__)
+_INSERT = insert(table_of(StepRow))
 
 
 def book(
@@ -64,7 +64,13 @@ def _root(session: Session, job: ServiceJobRow, row: StateRow, state: FitState |
     telemetry = json.loads(row.telemetry)
     _spend(session, job, telemetry, steps=0)
     step = {"ordinal": 0, "parent_id": None, "candidate_id": row.id, "status": "root", "kind": "prepare"}
-    told = {"stage": row.stage, "planner": "", "rationale": "", "reasons": [], "seconds": _seconds(telemetry)}
+    told: dict[str, Any] = {
+        "stage": row.stage,
+        "planner": "",
+        "rationale": "",
+        "reasons": [],
+        "seconds": _seconds(telemetry),
+    }
     _note(session, job, {**step, **told, **_figures(state)})
 
 

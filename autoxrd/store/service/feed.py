@@ -15,12 +15,13 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from autoxrd.primitives import canonical_json
+from autoxrd.store.models import table_of
 from autoxrd.store.service.database import Database, now_text
 from autoxrd.store.service.models import FeedRow, ServiceJobRow
 
 __all__ = ["FeedEvent", "append", "events_after"]
 
-_INSERT = insert(FeedRow.__table__)
+_INSERT = insert(table_of(FeedRow))
 
 
 @dataclass(frozen=True, slots=True)
