@@ -119,19 +119,40 @@ class Controller:
 
     def step(self) -> Stopped | None:
         """Take one step: one proposal, at most one engine command, one record. None while the job goes on."""
-        view = self._current_view()
-        over = self._over_budget(view)
+        wanted = self.proposed()
+        if isinstance(wanted, Proposal):
+            self.take(wanted, self._planner)
+            return None
+        return wanted
+
+    def proposed(self) -> Proposal | Stopped | None:
+        """Return what the planner would do next, the end of the job, or None where the step was lost."""
+        over = self.over_budget()
         if over is not None:
             return over
+        view = self._current_view()
         proposal = self._planner.propose(view, self._context)
         if isinstance(proposal, Finish):
             end = proposal
             return Stopped(end.state, "planner_finished", end.reason, end.notes, end.warnings, end.objections)
         if isinstance(proposal, Forfeit):
             self._forfeit(proposal, view)
-        else:
-            self._attempt(proposal, view)
-        return None
+            return None
+        return proposal
+
+    def decline(self, proposal: Proposal, author: Planner, *, code: str, text: str) -> None:
+        """Record a proposal as rejected without trying it, for a reason that is not the gates'.
+
+        Args:
+            proposal: what was proposed.
+            author: who rejects it.
+            code: reason code.
+            text: one sentence.
+        """
+        view = self._current_view()
+        checks = check_action(proposal.action, view, self._job.policy)
+        decision = reject(proposal.action, policy=self._job.policy, preflight=checks, reason=code, text=text)
+        self._record(proposal, author, _Outcome(decision), view, began=time.monotonic())
 
     def _forfeit(self, lost: Forfeit, view: GraphView) -> None:
         """Record a step that brought no action; it counts against the budget of steps."""
@@ -139,31 +160,42 @@ class Controller:
         self._view = replace(view, forfeits=view.forfeits + 1)
         self._tell(StepLost(len(view.attempts) + view.forfeits + 1, lost.code, lost.text))
 
-    def _over_budget(self, view: GraphView) -> Stopped | None:
-        budget = self._job.budget
+    def over_budget(self) -> Stopped | None:
+        """Return the end of the job where its budget is spent."""
+        view, budget = self._current_view(), self._job.budget
         if len(view.attempts) + view.forfeits >= budget.steps:
             return Stopped(view.current, "budget_steps", f"The budget of {budget.steps} steps is spent.")
         if self._elapsed() > budget.wall_seconds:
             return Stopped(view.current, "budget_wall", f"The budget of {budget.wall_seconds:.0f} s is spent.")
         return None
 
-    def _attempt(self, proposal: Proposal, view: GraphView) -> None:
+    def take(self, proposal: Proposal, author: Planner) -> None:
+        """Try a proposal: preflight, engine, measures, gate, record.
+
+        Args:
+            proposal: what to try.
+            author: whose it is, as the record will say.
+        """
+        view = self._current_view()
         began, action = time.monotonic(), proposal.action
         parent = view.states[action.parent]
-        ordinal = len(view.attempts) + 1
         checks = check_action(action, view, self._job.policy)
         if all(check.passed for check in checks):
-            self._tell(StepStarted(ordinal, action, parent))
+            self._tell(StepStarted(len(view.attempts) + 1, action, parent))
             outcome = self._execute(action, parent, checks)
         else:
             outcome = _Outcome(reject(action, policy=self._job.policy, preflight=checks))
-        seconds = time.monotonic() - began
+        self._record(proposal, author, outcome, view, began=began)
+
+    def _record(self, proposal: Proposal, author: Planner, outcome: _Outcome, view: GraphView, *, began: float) -> None:
+        action, seconds = proposal.action, time.monotonic() - began
+        parent, ordinal = view.states[action.parent], len(view.attempts) + 1
         attempt = self._graph.record(
             action.parent,
             action,
             outcome.decision,
             outcome.candidate,
-            planner={"name": self._planner.name, "version": self._planner.version, **proposal.source},
+            planner={**proposal.source, "name": author.name, "version": author.version},
             error=outcome.error,
             files=proposal.files,
             telemetry={"seconds": seconds, "engine_seconds": outcome.engine_seconds},

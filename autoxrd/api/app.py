@@ -10,7 +10,7 @@ from autoxrd import __version__
 from autoxrd.api import problems
 from autoxrd.api.context import ApiContext
 from autoxrd.api.observing import Observing
-from autoxrd.api.routes import catalogue, control, events, files, graph, health, jobs, keys
+from autoxrd.api.routes import catalogue, control, events, files, graph, health, jobs, keys, reviews
 from autoxrd.jobs.request import JobRequest
 
 __all__ = ["create_api", "openapi_document"]
@@ -19,6 +19,7 @@ ROUTERS = (
     jobs.router,
     control.router,
     events.router,
+    reviews.router,
     graph.router,
     files.router,
     catalogue.router,

@@ -99,6 +99,26 @@ def cancel(
 
 
 @app.command()
+def review(
+    job: _Id,
+    decision: Annotated[str | None, typer.Argument(help="accept, reject or add; nothing shows what is asked.")] = None,
+    action: Annotated[Path | None, typer.Option("--action", help="JSON file of the action to add.")] = None,
+    note: Annotated[str, typer.Option("--note", help="Why.")] = "",
+    url: _Url = None,
+    as_json: _Json = False,
+) -> None:
+    """Accept or reject the step that the planner asks about, or add one; it passes the same gates."""
+    from autoxrd.cli.jobs_view import print_reviews
+
+    with _client(url) as client:
+        if decision is None:
+            found = client.reviews(job)
+        else:
+            found = [client.review(job, decision, action=_request(action) if action else None, note=note)]
+    print_reviews(found, as_json=as_json)
+
+
+@app.command()
 def report(
     job: _Id,
     form: Annotated[str, typer.Option("--form", "-f", help="html, json, zip, cif or csv.")] = "html",

@@ -12,9 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from autoxrd.client import Client, Event, Job
+    from autoxrd.client import Client, Event, Job, Review
 
-__all__ = ["followed", "print_job", "print_jobs"]
+__all__ = ["followed", "print_job", "print_jobs", "print_reviews"]
 
 WIDTH = 100
 _STATE = {"completed": "green", "failed": "red", "crashed": "red", "cancelled": "dim"}
@@ -71,6 +71,21 @@ def print_jobs(jobs: Sequence[Job], *, as_json: bool) -> None:
         state = f"[{_STATE.get(job.state, 'bold')}]{job.state}[/]"
         table.add_row(job.id, state, job.verdict or "", _percent(job.rwp), steps, escape(job.title))
     _console().print(table)
+
+
+def print_reviews(reviews: Sequence[Review], *, as_json: bool) -> None:
+    """Show questions and answers about single steps."""
+    if as_json:
+        typer.echo(json.dumps([dict(review.raw) for review in reviews]))
+        return
+    console = _console()
+    for review in reviews:
+        action, became = review.action, "" if review.attempt is None else f"  step {review.attempt}"
+        said = f"  {review.decision}" if review.decision else ""
+        console.print(f"[bold]{review.status}[/]{said}  {escape(str(action.get('kind')))}{became}  [dim]{review.id}[/]")
+        for text in (action.get("rationale"), review.note, review.reason):
+            if text:
+                console.print(f"    {escape(str(text))}", overflow="ellipsis", no_wrap=True)
 
 
 def _console() -> Console:

@@ -19,7 +19,7 @@ It knows the service by HTTP only. Errors are those of `autoxrd.errors`, with th
 from __future__ import annotations
 
 from autoxrd.client.aio import AsyncClient
-from autoxrd.client.models import Event, File, Job, Step
+from autoxrd.client.models import Event, File, Job, Review, Step
 from autoxrd.client.sync import Client
 
-__all__ = ["AsyncClient", "Client", "Event", "File", "Job", "Step"]
+__all__ = ["AsyncClient", "Client", "Event", "File", "Job", "Review", "Step"]

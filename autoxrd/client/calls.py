@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from autoxrd.client.models import Event, File, Job, Step
+from autoxrd.client.models import Event, File, Job, Review, Step
 from autoxrd.errors import (
     AccessDenied,
     AutoxrdError,
@@ -26,7 +26,22 @@ from autoxrd.errors import (
 )
 from autoxrd.primitives import canonical_json, sha256_hex
 
-__all__ = ["Call", "Operation", "Pause", "act", "download", "events", "files", "job", "jobs", "steps", "submit", "wait"]
+__all__ = [
+    "Call",
+    "Operation",
+    "Pause",
+    "act",
+    "download",
+    "events",
+    "files",
+    "job",
+    "jobs",
+    "review",
+    "reviews",
+    "steps",
+    "submit",
+    "wait",
+]
 
 T = TypeVar("T")
 ATTEMPTS = 6
@@ -198,9 +213,20 @@ def wait(
         yield Pause(LOOK_SECONDS)
 
 
-def act(job_id: str, what: str, body: Mapping[str, Any] | None = None) -> Operation[Job]:
+def act(job_id: str, what: str) -> Operation[Job]:
     """Ask for a cancellation, a pause, ...: to ask twice does no harm."""
-    return Job.of((yield from _json(Call("POST", _path(job_id, what), json=body, again=body is None))))
+    return Job.of((yield from _json(Call("POST", _path(job_id, what)))))
+
+
+def reviews(job_id: str) -> Operation[list[Review]]:
+    """List what was asked about the steps of a job, and what was said."""
+    return [Review.of(entry) for entry in (yield from _json(Call("GET", _path(job_id, "reviews"))))]
+
+
+def review(job_id: str, decision: str, action: Mapping[str, Any] | None, note: str) -> Operation[Review]:
+    """Answer a question, or add an action; sent once."""
+    body = {"decision": decision, "note": note} | ({} if action is None else {"action": dict(action)})
+    return Review.of((yield from _json(Call("POST", _path(job_id, "review"), json=body, again=False))))
 
 
 def files(job_id: str) -> Operation[list[File]]:

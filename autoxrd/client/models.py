@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from autoxrd.errors import ServiceUnavailable
 
-__all__ = ["FINAL", "Event", "File", "Job", "Step"]
+__all__ = ["FINAL", "Event", "File", "Job", "Review", "Step"]
 
 FINAL = frozenset({"completed", "failed", "crashed", "cancelled"})
 """States in which nothing more happens by itself."""
@@ -93,6 +93,26 @@ class Step(_Answer):
     reasons: list[str]
     rwp: float | None
     gof: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review(_Answer):
+    """A step that the planner asked a person about, or an action that a person added.
+
+    Args:
+        status: asked, answered, done, refused or withdrawn.
+        decision: accept, reject or add; None while it is asked.
+        attempt: ordinal of the step that it became.
+        reason: why it was refused.
+    """
+
+    id: str
+    status: str
+    decision: str | None
+    action: Mapping[str, Any]
+    note: str
+    attempt: int | None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

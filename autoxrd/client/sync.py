@@ -11,7 +11,7 @@ import httpx
 
 from autoxrd.client import calls
 from autoxrd.client.connection import connection
-from autoxrd.client.models import Event, File, Job, Step
+from autoxrd.client.models import Event, File, Job, Review, Step
 from autoxrd.client.patience import Patience
 from autoxrd.client.saving import report_path, save
 
@@ -123,6 +123,21 @@ class Client:
     def retry(self, job_id: str) -> Job:
         """Let a failed or crashed job go on."""
         return self._done(calls.act(job_id, "retry"))
+
+    def review(self, job_id: str, decision: str, *, action: Mapping[str, Any] | None = None, note: str = "") -> Review:
+        """Accept or reject the step that the planner asked about, or add an action.
+
+        Args:
+            job_id: which.
+            decision: accept, reject or add.
+            action: what to add, as `GET /api/v1/schemas/action` says.
+            note: why; it stands in the graph beside a rejection.
+        """
+        return self._done(calls.review(job_id, decision, action, note))
+
+    def reviews(self, job_id: str) -> list[Review]:
+        """List what was asked about the steps of a job, and what was said."""
+        return self._done(calls.reviews(job_id))
 
     def files(self, job_id: str) -> list[File]:
         """List the files of a job."""

@@ -81,6 +81,8 @@ class JobRequest(_Strict):
     budgets: Budgets = Budgets()
     priority: Annotated[int, Field(ge=-10, le=10)] = 0
     """Among the jobs of one owner; owners among each other are served fairly."""
+    review: Literal["none", "each_step"] = "none"
+    """``each_step``: the job waits before each step until a person accepts or rejects it, or adds another action."""
     reproducible: bool = False
     """Leave dates and durations out of the report, so that equal jobs give equal bytes."""
     inputs: Inputs | None = None

@@ -23,7 +23,9 @@ from autoxrd.agent.run import require_same_engine
 from autoxrd.errors import NotFound
 from autoxrd.jobs.publish import publish
 from autoxrd.jobs.request import JobRequest
+from autoxrd.jobs.reviewing import ask_first, take_answer
 from autoxrd.jobs.sessions import SessionCache
+from autoxrd.store.service import reviews
 from autoxrd.store.service.budgets import spent
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.files import StoredFile, job_files
@@ -42,7 +44,7 @@ class Advance:
     """What a step came to.
 
     Args:
-        step: ``input``, ``prepare``, ``attempt``, ``conclude`` or ``report``.
+        step: ``input``, ``prepare``, ``ask``, ``attempt``, ``conclude`` or ``report``.
         queue: where the next step belongs; None where there is none.
     """
 
@@ -116,12 +118,26 @@ class Workshop:
             opened.controller.prepare()
             opened.prepared = True
             return Advance("prepare", "engine")
-        stopped = self._over_budget(opened, lease) or opened.controller.step()
-        if stopped is None:
-            return Advance("attempt", "engine")
+        stopped = self._over_budget(opened, lease) or self._attempt(opened, lease)
+        if isinstance(stopped, Advance):
+            return stopped
         conclude(opened.graph, opened.job, stopped)
         opened.concluded = True
         return Advance("conclude", "engine")
+
+    def _attempt(self, opened: _Open, lease: Lease) -> Stopped | Advance:
+        """Take the next step: a person's word first, else the planner's, which may have to be asked about."""
+        said = reviews.answered(self._database, lease.job_id)
+        if said is not None:
+            stopped = take_answer(opened.graph, opened.controller, said)
+        elif opened.request.review == "each_step":
+            asked = ask_first(opened.graph, opened.controller, opened.job.planner)
+            if asked is True:
+                return Advance("ask", None)
+            stopped = asked or None
+        else:
+            stopped = opened.controller.step()
+        return stopped or Advance("attempt", "engine")
 
     def _opened(self, lease: Lease) -> _Open | None:
         opened = self._open.get(lease.job_id)

@@ -9,6 +9,7 @@ Public names, by module (nothing is imported here: SQLAlchemy loads only where i
 * :mod:`~autoxrd.store.service.job_graph`: ``JobGraph``, a graph that only the lease's holder can append to.
 * :mod:`~autoxrd.store.service.books`: what a recorded step changes beside the graph, in the same transaction.
 * :mod:`~autoxrd.store.service.feed`: events of a job in order.
+* :mod:`~autoxrd.store.service.reviews`: what a planner asked a person, and what a person said.
 * :mod:`~autoxrd.store.service.listing`: jobs as their owners see them.
 * :mod:`~autoxrd.store.service.steps`: the graph in pages, without the large rows.
 * :mod:`~autoxrd.store.service.files`: uploads and files of jobs, by content.

@@ -16,7 +16,7 @@ from autoxrd.store.models import JobRow, Row
 from autoxrd.store.place import append_row, place_of
 from autoxrd.store.records import Attempt, EventKind, JobRecord
 from autoxrd.store.rows import job_row, json_text
-from autoxrd.store.service import feed, leases
+from autoxrd.store.service import feed, leases, reviews
 from autoxrd.store.service.books import book
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.files import NewFile, put_files
@@ -42,6 +42,7 @@ class JobGraph(GraphWriter):
         self._database = database
         self._lease = lease
         self._booked: ServiceJobRow | None = None
+        self._settles: str | None = None
 
     @classmethod
     def create(cls, database: Database, lease: Lease, record: JobRecord) -> Self:
@@ -87,6 +88,33 @@ class JobGraph(GraphWriter):
             feed.append(session, self._row(), kind, data)
             touch(self._row())
 
+    def ask_review(self, action: Mapping[str, Any], *, source: Mapping[str, Any], files: Mapping[str, str]) -> None:
+        """Put a proposed action before a person; the job waits.
+
+        Raises:
+            LeaseLost: somebody else holds the job now.
+        """
+        with self._transaction() as session:
+            reviews.ask(session, self._row(), action, source=source, files=files)
+
+    def refuse_review(self, review_id: str, reason: str) -> None:
+        """Say that a person's word cannot be done.
+
+        Raises:
+            LeaseLost: somebody else holds the job now.
+        """
+        with self._transaction() as session:
+            reviews.settle(session, self._row(), review_id, reason=reason)
+
+    @contextlib.contextmanager
+    def settling(self, review_id: str) -> Iterator[None]:
+        """Let the next attempt be what a person asked for: one transaction records it and settles that."""
+        self._settles = review_id
+        try:
+            yield
+        finally:
+            self._settles = None
+
     def complete(self, files: Mapping[str, NewFile]) -> None:
         """Make the files of the report known and the job complete, together.
 
@@ -121,3 +149,5 @@ class JobGraph(GraphWriter):
         self, session: Session, row: Row, *, attempt: Attempt | None = None, state: FitState | None = None
     ) -> None:
         book(session, self._row(), row, attempt=attempt, state=state)
+        if attempt is not None and self._settles is not None:
+            reviews.settle(session, self._row(), self._settles, attempt=attempt.ordinal)

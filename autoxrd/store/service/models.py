@@ -17,6 +17,7 @@ __all__ = [
     "JobFileRow",
     "KeyRow",
     "OwnerRow",
+    "ReviewRow",
     "ServiceBase",
     "ServiceJobRow",
     "StepRow",
@@ -153,6 +154,26 @@ class JobFileRow(ServiceBase):
     sha256: Mapped[str] = mapped_column(String(64))
     size: Mapped[int] = mapped_column(Integer)
     media_type: Mapped[str] = mapped_column(String(100))
+
+
+class ReviewRow(ServiceBase):
+    """A step that a planner asked a person about, or an action that a person added, and what became of it."""
+
+    __tablename__ = "reviews"
+    __table_args__ = (Index("ix_reviews_job", "job_id", "status"),)
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("service_jobs.id"))
+    status: Mapped[str] = mapped_column(String(16))
+    decision: Mapped[str | None] = mapped_column(String(16))
+    action: Mapped[str] = mapped_column(Text)
+    source: Mapped[str] = mapped_column(Text)
+    files: Mapped[str] = mapped_column(Text)
+    note: Mapped[str] = mapped_column(Text)
+    attempt: Mapped[int | None] = mapped_column(Integer)
+    reason: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[str] = mapped_column(String(32))
+    answered_at: Mapped[str | None] = mapped_column(String(32))
 
 
 class UploadRow(ServiceBase):
