@@ -64,7 +64,7 @@ class Outcome:
 
     @property
     def cell_held(self) -> bool | None:
-        """Whether all known cell parameters lie within window or three stated uncertainties; None where none is known."""
+        """Whether all known cell values lie within window or three stated uncertainties; None where none is known."""
         errors = self.cell_errors()
         if not self.case.cell:
             return None

@@ -162,7 +162,7 @@ def test_nothing_is_proposed_twice_from_one_state() -> None:
     [("sample.transparency", ActionKind.ASYMMETRY), ("phase.P.size", ActionKind.JOINT)],
 )
 def test_a_refused_asymmetry_waits_for_another_effect_that_moves_lines(freed: str, kind: ActionKind) -> None:
-    asked = _state({"profile.SH/L": 0.08, freed: 0.02}, released=(*LINEAR, "phase.P.cell"))
+    asked = _state({"profile.SH/L": 0.08, freed: 0.05}, released=(*LINEAR, "phase.P.cell"))
     refused = AttemptView(2, "s1", _proposed(_after_linear(asked)), REJECTED, None)
     assert refused.action.parameters == ("profile.SH/L",)
     other = AttemptView(3, "s1", _proposed(_after_linear(asked, refused)), ACCEPTED, "s2")
