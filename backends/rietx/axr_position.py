@@ -4,17 +4,19 @@ Zero offset, specimen displacement, transparency and axial divergence move lines
 A fit frees one or two of them and holds the rest at values that nobody measured; its esds are conditional on these.
 Here all are let go at once, each within what it plausibly is, and the cell's esd follows from the joint normal
 equations with those prior variances: Bayesian marginalisation of nuisance parameters to first order (Sivia & Skilling
-2006, Data Analysis, section 8.2).
+2006, Data Analysis, section 8.2). Cell lengths go with the wavelength, which is taken as known to its last digit.
 """
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
 from axr_gain_columns import AXIAL_TRIALS, axial_steps
 from axr_linear import AXIAL_PATHS, Problem
 from axr_private import Answer
+from axr_state import State
 
 __all__ = ["PLAUSIBLE", "PLAUSIBLE_AXIAL", "cell_uncertainties"]
 
@@ -54,18 +56,29 @@ def cell_uncertainties(problem: Problem, answer: Answer | None) -> dict[str, flo
     where = [problem.free.index(path) for path in cells]
     # the square of how much less a point tells than its sigma says: misfit and serial correlation
     trust = np.array([esds[path] ** 2 / (alone[k] / scale[k] ** 2) for path, k in zip(cells, where, strict=True)])
-    if nuisance.shape[1] == 0:
-        return {path: esds[path] for path in cells}
     weight = float(np.median(trust))
     columns = np.concatenate((free / scale, nuisance * prior), axis=1)
     normal = columns.T @ columns / weight
     normal[np.arange(len(scale), len(normal)), np.arange(len(scale), len(normal))] += 1.0
     together = np.diag(np.linalg.pinv(normal, hermitian=True))
+    light = _wavelength_spread(problem.state.instrument.source.lines[0].wavelength.value)
     found = {}
     for path, k in zip(cells, where, strict=True):
-        growth = together[k] / (alone[k] * weight)
-        found[path] = esds[path] * float(np.sqrt(max(growth, 1.0)))
+        wider = esds[path] * math.sqrt(max(together[k] / (alone[k] * weight), 1.0))
+        length = _value(problem.state, path) if path.endswith((".a", ".b", ".c")) else 0.0
+        found[path] = math.hypot(wider, length * light)
     return found
+
+
+def _value(state: State, path: str) -> float:
+    _, index, _, key = path.split(".")
+    return float(getattr(state.structure.phases[int(index)].cell, key).value)
+
+
+def _wavelength_spread(wavelength: float) -> float:
+    """Return the relative standard deviation of a wavelength that is right to half of its last digit."""
+    digits = len(repr(float(wavelength)).partition(".")[2])
+    return 0.5 * 10.0**-digits / math.sqrt(3.0) / float(wavelength)
 
 
 def _nuisance(problem: Problem) -> tuple[np.ndarray, np.ndarray]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from autoxrd.domain.instrument import EmissionLine
 from autoxrd.engines.executor import ProtocolSession
 from autoxrd.engines.protocol import EngineCommand, EngineResult
-from tests.engines.samples import LAB, RUTILE, parameter, simulated, values
+from tests.engines.samples import LAB, NEUTRON, RUTILE, parameter, simulated, values
 
 FREE = ("phase.rutile.scale", "background", "sample.displacement", "phase.rutile.cell", "profile.W")
 STRONG = {"phase__rutile__scale": 0.02}
@@ -58,3 +61,13 @@ def test_the_uncertainty_of_a_cell_covers_what_was_held(rietx: ProtocolSession) 
     assert np.sqrt(np.mean(np.square(esds))) > 3.0, "the esd alone would do"
     assert 0.2 < np.sqrt(np.mean(np.square(off))) < 1.6
     assert np.max(np.abs(off)) < 3.0
+
+
+def test_a_cell_is_as_uncertain_as_the_last_digit_of_a_given_wavelength(rietx: ProtocolSession) -> None:
+    coarse = replace(NEUTRON, lines=(EmissionLine(1.54),))
+    pattern, _ = simulated(rietx, coarse, (RUTILE,), values(phase__rutile__scale=5.0), upper=150.0, step=0.05)
+    root = rietx.prepare(pattern, coarse, (RUTILE,), {})
+    _, result = rietx.execute(root, EngineCommand(released=("phase.rutile.scale", "background", "phase.rutile.cell")))
+    stated, _ = parameter(result, UNCERTAINTY)
+    assert stated / RUTILE.cell.a > 0.005 / 1.54 / np.sqrt(3.0)
+    assert stated / RUTILE.cell.a < 0.005 / 1.54

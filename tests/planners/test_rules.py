@@ -8,12 +8,13 @@ import pytest
 
 from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import Decision
-from autoxrd.domain.instrument import EmissionLine, Geometry, Instrument, Radiation
+from autoxrd.domain.instrument import ANODE_LINES, EmissionLine, Geometry, Instrument, Radiation
 from autoxrd.domain.state import (
     Complexity,
     Convergence,
     Feature,
     FitState,
+    MeasuredValue,
     ParameterValue,
     PhaseSummary,
     Quality,
@@ -130,6 +131,19 @@ def test_insignificant_gains_end_in_a_joint_cycle_and_then_in_the_end() -> None:
     end = RulesPlanner().propose(_after_linear(state, joined, extra=(("s2", state),)), CONTEXT)
     assert isinstance(end, Finish)
     assert end.state == "s2"
+
+
+def test_a_cell_from_a_chosen_wavelength_is_told_to_depend_on_it() -> None:
+    state = _state({}, released=(*LINEAR, "phase.P.cell"))
+    cell = {"a": MeasuredValue(value=4.0, esd=0.001)}
+    state = state.model_copy(update={"phases": (state.phases[0].model_copy(update={"cell": cell}),)})
+    joint = _proposed(_after_linear(state))
+    for lines, told in ((ANODE_LINES["Cu"], []), ((EmissionLine(2.0),), ["cell_depends_on_wavelength"])):
+        context = replace(CONTEXT, instrument=replace(INSTRUMENT, lines=lines))
+        end = RulesPlanner().propose(_after_linear(state, AttemptView(2, "s1", joint, REJECTED, None)), context)
+        assert isinstance(end, Finish)
+        assert [code for code, _ in end.notes] == told
+    assert "P a by 0.0020 angstrom" in end.notes[0][1]
 
 
 def test_a_refused_joint_cycle_ends_the_job_too() -> None:

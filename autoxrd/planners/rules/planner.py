@@ -11,7 +11,7 @@ from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.phase_notes import phase_notes
 from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, next_change
-from autoxrd.planners.rules.rivals import rival_action, rival_note
+from autoxrd.planners.rules.rivals import rival_action, rival_note, wavelength_note
 from autoxrd.planners.rules.writing import joint_action, write_action
 
 __all__ = ["RulesPlanner"]
@@ -129,10 +129,10 @@ class RulesPlanner:
         return Proposal(joint_action(view.states[tip], tip, view.states[tip].released))
 
     def _finish(self, tip: str, view: GraphView, context: JobContext) -> Finish:
-        note = rival_note(tip, view, self._thresholds)
+        found = (rival_note(tip, view, self._thresholds), wavelength_note(tip, view, context))
         phases = phase_notes(tip, view, context, self._thresholds, self._phase_rules)
         return Finish(
             state=tip,
             reason="No release promises a significant gain that has not been tried.",
-            notes=(*(() if note is None else (note,)), *phases),
+            notes=(*(note for note in found if note is not None), *phases),
         )

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 
 from autoxrd.domain.action import Action, ActionKind, Evidence, Prediction, Stage
-from autoxrd.domain.instrument import Geometry
+from autoxrd.domain.instrument import ANODE_LINES, Geometry, Radiation
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
 from autoxrd.planners.rules.catalogue import Thresholds
 
-__all__ = ["rival_action", "rival_attempt", "rival_note"]
+__all__ = ["rival_action", "rival_attempt", "rival_note", "wavelength_note"]
 
 _NAMES = {
     "instrument.zero": "zero offset",
@@ -30,6 +30,10 @@ _KINDS = {
     "sample.displacement": ActionKind.DISPLACEMENT,
     "profile.SH/L": ActionKind.ASYMMETRY,
 }
+
+
+_SAME_WAVELENGTH = 5e-4
+"""Relative: tables of a tube's lines differ by less, and no beam is set to one of them by chance."""
 
 
 def _models(geometry: Geometry) -> tuple[str, str]:
@@ -134,6 +138,22 @@ def rival_note(tip: str, view: GraphView, thresholds: Thresholds) -> tuple[str, 
         text += " The data hardly tell them apart: take the difference as uncertainty."
         return ("position_model_ambiguous", text)
     return ("position_model", text)
+
+
+def wavelength_note(tip: str, view: GraphView, context: JobContext) -> tuple[str, str] | None:
+    """Tell that cells go with the wavelength, where it is not one of a tube and the cell was free."""
+    state, given = view.states[tip], context.instrument.wavelengths_angstrom[:1]
+    tubes = [line.wavelength_angstrom for lines in ANODE_LINES.values() for line in lines]
+    tube = context.instrument.radiation is Radiation.XRAY
+    known = tube and any(abs(wavelength / tube - 1.0) < _SAME_WAVELENGTH for wavelength in given for tube in tubes)
+    if not given or known or not any(name.endswith(".cell") for name in state.released):
+        return None
+    changes = [f"{phase.name} a by {0.001 * phase.cell['a'].value / given[0]:.4f} angstrom" for phase in state.phases]
+    text = (
+        f"The pattern cannot tell the wavelength from the cell: {given[0]:g} angstrom was taken as given."
+        f" Another one changes all cell lengths in proportion, 0.001 angstrom {', '.join(changes)}."
+    )
+    return ("cell_depends_on_wavelength", text)
 
 
 def _cells_differ(kept: FitState, left: FitState, thresholds: Thresholds) -> bool:
