@@ -10,7 +10,7 @@ from autoxrd import __version__
 from autoxrd.api import problems
 from autoxrd.api.context import ApiContext
 from autoxrd.api.observing import Observing
-from autoxrd.api.routes import catalogue, control, events, files, graph, health, jobs, keys, reviews
+from autoxrd.api.routes import catalogue, control, events, files, graph, health, jobs, keys, reviews, webhooks
 from autoxrd.jobs.request import JobRequest
 
 __all__ = ["create_api", "openapi_document"]
@@ -24,6 +24,7 @@ ROUTERS = (
     files.router,
     catalogue.router,
     keys.router,
+    webhooks.router,
     health.router,
 )
 

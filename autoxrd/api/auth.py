@@ -13,7 +13,7 @@ from autoxrd.errors import AccessDenied
 from autoxrd.store.service.keys import Identity, Scope, authenticate
 from autoxrd.store.service.listing import JobView, find_job
 
-__all__ = ["Admin", "KeyManager", "MetricsReader", "OwnJob", "Reader", "Writer", "identify"]
+__all__ = ["Admin", "HookManager", "KeyManager", "MetricsReader", "OwnJob", "Reader", "Writer", "identify"]
 
 _bearer = HTTPBearer(auto_error=False, description="An API key: `Authorization: Bearer axr_...`.")
 _Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -57,6 +57,7 @@ class _Needs:
 Reader = Annotated[Identity, Depends(_Needs(Scope.READ))]
 Writer = Annotated[Identity, Depends(_Needs(Scope.WRITE))]
 KeyManager = Annotated[Identity, Depends(_Needs(Scope.KEYS))]
+HookManager = Annotated[Identity, Depends(_Needs(Scope.WEBHOOKS))]
 MetricsReader = Annotated[Identity, Depends(_Needs(Scope.METRICS))]
 Admin = Annotated[Identity, Depends(_Needs(Scope.ADMIN))]
 

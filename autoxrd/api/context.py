@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 
 from autoxrd.api.limits import RateLimit
 from autoxrd.api.metrics import Metrics
+from autoxrd.hooks.addresses import Guard
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
 
@@ -25,6 +26,7 @@ class ApiContext:
         database: the service's database.
         nudge: says that there may be work; it must return at once and never raise.
         rate: rate limit by key.
+        guard: decides where events may be sent.
         metrics: counters of this process.
     """
 
@@ -32,6 +34,7 @@ class ApiContext:
     database: Database
     nudge: Callable[[], None]
     rate: RateLimit
+    guard: Guard = field(default_factory=Guard)
     metrics: Metrics = field(default_factory=Metrics)
 
 

@@ -22,6 +22,7 @@ from autoxrd.jobs.request import JobRequest
 from autoxrd.primitives import content_hash, safe_name
 from autoxrd.store.service.files import NewFile, upload_of
 from autoxrd.store.service.keys import Identity
+from autoxrd.store.service.webhooks import has_url
 
 __all__ = ["Intake", "read_intake", "store_upload"]
 
@@ -51,7 +52,7 @@ async def read_intake(http: Request, context: ApiContext, identity: Identity) ->
     """Read the body of a submission.
 
     Raises:
-        UserInputError: ``media_type``, ``part_missing``, ``part_unknown``, ``file_too_large``, ``file_empty``, ...
+        UserInputError: ``media_type``, ``part_missing``, ``part_unknown``, ``file_too_large``, ...
         RequestValidationError: the request does not fit its schema.
     """
     kind = http.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -64,7 +65,16 @@ async def read_intake(http: Request, context: ApiContext, identity: Identity) ->
     else:
         raise UserInputError("media_type", "Send multipart/form-data with the files, or application/json.")
     await run_in_threadpool(check_choices, intake.request)
+    await run_in_threadpool(_check_callback, intake.request, context, identity)
     return intake
+
+
+def _check_callback(request: JobRequest, context: ApiContext, identity: Identity) -> None:
+    if request.callback is not None and not has_url(context.database, identity.owner_id, request.callback):
+        raise UserInputError(
+            "callback_unregistered",
+            "'callback' names no webhook of yours: register it first (POST /api/v1/webhooks).",
+        )
 
 
 def _parsed(text: bytes | str) -> JobRequest:

@@ -68,6 +68,7 @@ def create_key(
         "jobs:read",
         "jobs:write",
         "keys:manage",
+        "webhooks:manage",
     ],
     days: Annotated[float, typer.Option("--days", help="Days that it is valid.", min=0.01)] = 90.0,
     data_dir: _Data = None,

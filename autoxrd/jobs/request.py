@@ -83,6 +83,8 @@ class JobRequest(_Strict):
     """Among the jobs of one owner; owners among each other are served fairly."""
     review: Literal["none", "each_step"] = "none"
     """``each_step``: the job waits before each step until a person accepts or rejects it, or adds another action."""
+    callback: Annotated[str, Field(max_length=2000)] | None = None
+    """Address of one of your webhooks that is to be told of this job (`POST /api/v1/webhooks`)."""
     reproducible: bool = False
     """Leave dates and durations out of the report, so that equal jobs give equal bytes."""
     inputs: Inputs | None = None

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from autoxrd.api.app import create_api
 from autoxrd.api.context import ApiContext
 from autoxrd.api.limits import RateLimit
+from autoxrd.hooks.addresses import Guard
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
 
@@ -41,7 +42,8 @@ def build_app(
         start: called when the server begins.
         stop: called when it ends.
     """
-    context = ApiContext(settings, database, nudge, RateLimit(settings.requests_per_second))
+    guard = Guard(allow_loopback=settings.hooks_allow_loopback)
+    context = ApiContext(settings, database, nudge, RateLimit(settings.requests_per_second), guard)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

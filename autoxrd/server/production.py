@@ -1,6 +1,7 @@
 """What are the processes of a production set-up? API, worker and scheduler: any number of the first two.
 
-The scheduler reaps dead leases and sees that messages exist for the work there is. Two of them do no harm.
+The scheduler reaps dead leases, sees that messages exist for the work there is, and sends webhooks. Two
+of them do no harm.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import threading
 import uvicorn
 
 from autoxrd.errors import StorageError, UserInputError
+from autoxrd.hooks.addresses import Guard
+from autoxrd.hooks.dispatcher import Dispatcher
 from autoxrd.jobs.celery_queue import Broker, Nudger, run_worker
 from autoxrd.jobs.local import QUEUES
 from autoxrd.jobs.reaper import Reaper
@@ -56,7 +59,7 @@ def worker(settings: Settings, queues: tuple[str, ...], concurrency: int) -> Non
 
 
 def scheduler(settings: Settings) -> None:
-    """Reap dead leases and top up the queues until SIGTERM or SIGINT.
+    """Reap dead leases, top up the queues and send webhooks until SIGTERM or SIGINT.
 
     Raises:
         UserInputError: ``broker_missing``.
@@ -68,7 +71,9 @@ def scheduler(settings: Settings) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with _database(settings) as database:
+    guard = Guard(allow_loopback=settings.hooks_allow_loopback)
+    with _database(settings) as database, Dispatcher(database, guard) as hooks:
+        hooks.start()
         reaper = Reaper(database, settings.lease_seconds)
         while not stop.wait(TICK_SECONDS):
             try:

@@ -8,6 +8,8 @@ from ipaddress import ip_address
 import uvicorn
 
 from autoxrd.errors import UserInputError
+from autoxrd.hooks.addresses import Guard
+from autoxrd.hooks.dispatcher import Dispatcher
 from autoxrd.jobs.local import LocalDispatcher
 from autoxrd.jobs.reaper import Reaper
 from autoxrd.logs import configure_logs
@@ -48,10 +50,13 @@ def serve(settings: Settings, tell: object = print) -> None:
             key = _key(database, settings)
             steps = Database(settings.database(), settings.artifacts_dir(), durable=False)
             local = LocalDispatcher(steps, settings)
+            hooks = Dispatcher(steps, Guard(allow_loopback=settings.hooks_allow_loopback))
+            hooks.start()
             app = build_app(settings, database, nudge=local.nudge, start=local.start, stop=local.stop)
             tell(f"AutoXRD listens on http://{settings.host}:{settings.port}")
             tell(f"API key (valid until the next start, {KEY_DAYS} days at most): {key.token}")
             uvicorn.run(app, host=settings.host, port=settings.port, log_config=None, access_log=False)
+            hooks.close()
             steps.close()
     finally:
         lock.release()

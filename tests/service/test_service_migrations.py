@@ -20,7 +20,19 @@ from autoxrd.store.service.models import ServiceBase
 from .factory import queued
 from .test_leases import RECORD
 
-TABLES = {"owners", "api_keys", "service_jobs", "feed", "steps", "job_files", "uploads", "idempotency", "reviews"}
+TABLES = {
+    "owners",
+    "api_keys",
+    "service_jobs",
+    "feed",
+    "steps",
+    "job_files",
+    "uploads",
+    "idempotency",
+    "reviews",
+    "webhooks",
+    "deliveries",
+}
 GRAPH = {"jobs", "states", "edges", "events"}
 
 

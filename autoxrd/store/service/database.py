@@ -26,7 +26,7 @@ from autoxrd.errors import StorageError
 from autoxrd.store import migrate
 from autoxrd.store.artifacts import ArtifactStore
 
-__all__ = ["Database", "new_id", "now_text"]
+__all__ = ["Database", "new_id", "now_text", "time_text"]
 
 BUSY_SECONDS = 30.0
 POOL_SIZE = 16
@@ -49,7 +49,12 @@ _last_id = threading.Lock(), [0]
 
 def now_text() -> str:
     """Return the present time as the tables keep it: ISO 8601, UTC, microseconds, ``Z``."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return time_text(datetime.now(UTC))
+
+
+def time_text(time: datetime) -> str:
+    """Return a time, UTC, as the tables keep it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def new_id() -> str:

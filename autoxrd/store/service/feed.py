@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from autoxrd.primitives import canonical_json
 from autoxrd.store.models import table_of
+from autoxrd.store.service import outbox
 from autoxrd.store.service.database import Database, now_text
 from autoxrd.store.service.models import FeedRow, ServiceJobRow
 
@@ -46,6 +47,7 @@ def append(session: Session, job: ServiceJobRow, kind: str, data: Mapping[str, A
     job.feed_last += 1
     row = {"number": job.feed_last, "kind": kind, "at": now_text(), "data": canonical_json(dict(data))}
     session.execute(_INSERT, {"job_id": job.id, **row})
+    outbox.enqueue(session, job, kind, job.feed_last, data)
 
 
 def events_after(database: Database, job_id: str, number: int, *, limit: int = 500) -> Sequence[FeedEvent]:

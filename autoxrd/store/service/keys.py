@@ -35,6 +35,7 @@ class Scope(StrEnum):
     READ = "jobs:read"
     WRITE = "jobs:write"
     KEYS = "keys:manage"
+    WEBHOOKS = "webhooks:manage"
     METRICS = "metrics:read"
     ADMIN = "service:admin"
 

@@ -6,12 +6,13 @@ lease depends on them (`autoxrd.store.service.leases`).
 
 from __future__ import annotations
 
-from sqlalchemy import Float, ForeignKey, Index, Integer, MetaData, String, Text
+from sqlalchemy import Boolean, Float, ForeignKey, Index, Integer, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from autoxrd.store.models import Base as GraphBase
 
 __all__ = [
+    "DeliveryRow",
     "FeedRow",
     "IdempotencyRow",
     "JobFileRow",
@@ -22,6 +23,7 @@ __all__ = [
     "ServiceJobRow",
     "StepRow",
     "UploadRow",
+    "WebhookRow",
 ]
 
 
@@ -174,6 +176,43 @@ class ReviewRow(ServiceBase):
     reason: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[str] = mapped_column(String(32))
     answered_at: Mapped[str | None] = mapped_column(String(32))
+
+
+class WebhookRow(ServiceBase):
+    """Where an owner wants events to be sent. ``secrets``: JSON list of secret and until when, the newest first."""
+
+    __tablename__ = "webhooks"
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    owner_id: Mapped[str] = mapped_column(ForeignKey("owners.id"), index=True)
+    url: Mapped[str] = mapped_column(String(2000))
+    kinds: Mapped[str] = mapped_column(Text)
+    every_job: Mapped[bool] = mapped_column(Boolean)
+    secrets: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[str] = mapped_column(String(32))
+    disabled_at: Mapped[str | None] = mapped_column(String(32))
+    deleted_at: Mapped[str | None] = mapped_column(String(32))
+
+
+class DeliveryRow(ServiceBase):
+    """A message for one webhook, written with the event that it tells of; ``next_at`` says when it is due."""
+
+    __tablename__ = "deliveries"
+    __table_args__ = (
+        Index("ix_deliveries_due", "status", "next_at"),
+        Index("ix_deliveries_webhook", "webhook_id", "id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id"))
+    job_id: Mapped[str] = mapped_column(String(36))
+    kind: Mapped[str] = mapped_column(String(32))
+    body: Mapped[str] = mapped_column(Text)
+    status: Mapped[str] = mapped_column(String(16))
+    attempts: Mapped[int] = mapped_column(Integer)
+    next_at: Mapped[str] = mapped_column(String(32))
+    history: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[str] = mapped_column(String(32))
 
 
 class UploadRow(ServiceBase):
