@@ -63,8 +63,8 @@ class Guard:
         """Return where a message to this address may go.
 
         Raises:
-            UserInputError: ``callback_invalid``, it has no sound form; ``callback_unresolved``, its name has no address;
-                ``callback_private``, it leads inside.
+            UserInputError: ``callback_invalid``, it has no sound form; ``callback_unresolved``, its name has no
+                address; ``callback_private``, it leads inside.
         """
         parts = self._parts(url)
         host = parts.hostname or ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,8 @@ from autoxrd.gates.policy import load_policy
 from autoxrd.gates.preflight import preflight
 from autoxrd.planners.protocol import AttemptView, Finish, GraphView, JobContext, Proposal
 from autoxrd.planners.rules import RulesPlanner
+from autoxrd.planners.rules.catalogue import CURRICULUM
+from autoxrd.planners.rules.document import planner_page
 
 CELL = UnitCell(4.0, 4.0, 4.0, 90.0, 90.0, 90.0)
 
@@ -322,3 +325,9 @@ def test_atoms_get_displacement_parameters_of_their_own_where_the_data_tell_them
     assert ("equal" in action.settings) == (expected == ("phase.P.uiso",))
     if "equal" in action.settings:
         assert action.evidence[0].feature == "release_gain.phase.P.uiso@equal"
+
+
+def test_the_page_about_the_planner_is_made_from_its_tables() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "planner.md").read_text(encoding="utf-8")
+    assert page == planner_page(), "renew it: python -m autoxrd.planners.rules.document > docs/planner.md"
+    assert all(f"`{rule.name}`" in page for rule in CURRICULUM)

@@ -31,7 +31,6 @@ class Thresholds:
             estimate is an upper bound on a curved surface.
         fraction_rwp: share of the Rwp fall expected from that gain that an action promises.
         phase_share: intensity share below which a phase keeps coordinates and displacement parameters fixed.
-        lines_per_parameter: observed reflections wanted for each coordinate or displacement parameter.
         linear_rms: rms offset of the lines in FWHM up to which the gains of shifts can be trusted; beyond, the
             measured offsets are (the lobes of a shifted Gaussian leave the linear range at about half a FWHM).
         dominance: an option of a later group that promises this many times more goes first, once the lines
@@ -44,10 +43,10 @@ class Thresholds:
         rival_evidence: difference of the Bayesian information criterion (Kass & Raftery 1995,
             doi:10.1080/01621459.1995.10476572: above 10 is very strong) below which two position models
             count as not told apart.
-        usual_zero: standard deviation of the zero offset of an aligned diffractometer, degrees, and
-        usual_displacement: of the height of a specimen mounted by hand, mm (Jenkins & Snyder 1996, Introduction to
-            X-ray Powder Diffractometry, sections 8.3 and 9.2). Both hardly differ in what they do to the lines, so that
-            what is known beforehand must count: a position model of 3 such deviations must fit better by 9.
+        usual_zero: standard deviation of the zero offset of an aligned diffractometer, degrees (Jenkins & Snyder 1996,
+            Introduction to X-ray Powder Diffractometry, section 8.3). Zero and displacement hardly differ in what they
+            do to lines, so that what is known beforehand must count: one of 3 deviations must fit better by 9.
+        usual_displacement: the same of the height of a specimen mounted by hand, mm (section 9.2).
         cell_esds: a cell length that changes by more esds than this with the position model is told as ambiguous.
         atoms_apart: excess gain, in units of the reduced chi^2 and per further parameter, from which the atoms of a
             phase among others get displacement parameters of their own. Four times `gain_per_parameter`: in a
@@ -62,7 +61,6 @@ class Thresholds:
     fraction_promised: float = 0.3
     fraction_rwp: float = 0.2
     phase_share: float = 0.10
-    lines_per_parameter: float = 3.0
     linear_rms: float = 0.3
     dominance: float = 4.0
     most_terms: int = 24
