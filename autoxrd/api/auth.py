@@ -1,4 +1,8 @@
-"""Who is asking, and may they? A bearer key, its scopes and its rate; jobs of other owners are not there (404)."""
+"""Who is asking, and may they? A bearer key, its scopes and its rate; jobs of other owners are not there (404).
+
+A browser that is logged in (`autoxrd.web`) shows its session's key as a cookie. Here it opens what only reads: a page
+of somebody else can make a browser send a request, and what changes something asks for a proof that ours made the form.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,20 @@ from autoxrd.errors import AccessDenied
 from autoxrd.store.service.keys import Identity, Scope, authenticate
 from autoxrd.store.service.listing import JobView, find_job
 
-__all__ = ["Admin", "HookManager", "KeyManager", "MetricsReader", "OwnJob", "Reader", "Writer", "identify"]
+__all__ = [
+    "SESSION_COOKIE",
+    "Admin",
+    "HookManager",
+    "KeyManager",
+    "MetricsReader",
+    "OwnJob",
+    "Reader",
+    "Writer",
+    "identify",
+]
+
+SESSION_COOKIE = "autoxrd_session"
+_READING = frozenset({"GET", "HEAD"})
 
 _bearer = HTTPBearer(auto_error=False, description="An API key: `Authorization: Bearer axr_...`.")
 _Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -32,9 +49,12 @@ def identify(context: ApiContext, token: str) -> Identity:
 
 
 def _identity(request: Request, context: Context, credentials: _Credentials) -> Identity:
-    if credentials is None:
+    token = request.cookies.get(SESSION_COOKIE) if request.method in _READING else None
+    if credentials is not None:
+        token = credentials.credentials
+    if token is None:
         raise AccessDenied("key_missing", "Send an API key: 'Authorization: Bearer axr_...'.")
-    identity = identify(context, credentials.credentials)
+    identity = identify(context, token)
     request.state.owner = identity.owner_id
     return identity
 

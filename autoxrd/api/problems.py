@@ -32,6 +32,7 @@ PROBLEM_TYPE = "application/problem+json"
 
 _STATUS: tuple[tuple[type[AutoxrdError], int], ...] = (
     (NotFound, 404),
+    (AccessDenied, 403),
     (Conflict, 409),
     (UserInputError, 422),
     (PolicyError, 422),

@@ -14,6 +14,7 @@ from autoxrd.api.limits import RateLimit
 from autoxrd.hooks.addresses import Guard
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
+from autoxrd.web.app import add_pages
 
 __all__ = ["THREADS", "build_app"]
 
@@ -54,4 +55,6 @@ def build_app(
         finally:
             stop()
 
-    return create_api(context, lifespan=lifespan)
+    app = create_api(context, lifespan=lifespan)
+    add_pages(app)
+    return app

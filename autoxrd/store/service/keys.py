@@ -16,15 +16,28 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from autoxrd.errors import AccessDenied, NotFound
 from autoxrd.primitives import canonical_json, sha256_hex
 from autoxrd.store.service.database import Database, new_id, now_text
 from autoxrd.store.service.models import KeyRow, OwnerRow
 
-__all__ = ["Identity", "KeyView", "NewKey", "Scope", "authenticate", "ensure_owner", "issue_key", "list_keys", "revoke"]
+__all__ = [
+    "Identity",
+    "KeyView",
+    "NewKey",
+    "Scope",
+    "authenticate",
+    "ensure_owner",
+    "issue_key",
+    "list_keys",
+    "revoke",
+    "revoke_named",
+    "session_name",
+]
 
 _FORM = re.compile(r"axr_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
 
@@ -150,23 +163,34 @@ def list_keys(database: Database, owner_id: str) -> list[KeyView]:
 
 
 def revoke(database: Database, owner_id: str, key_id: str) -> None:
-    """End a key at once.
+    """End a key at once, and the browser sessions that were begun with it.
 
     Raises:
         NotFound: ``key_not_found``.
     """
-    mine = (KeyRow.id == key_id, KeyRow.owner_id == owner_id)
     with database.writing() as session:
-        if session.scalar(select(KeyRow.id).where(*mine)) is None:
+        mine = select(KeyRow.id).where(KeyRow.id == key_id, KeyRow.owner_id == owner_id)
+        if session.scalar(mine) is None:
             raise NotFound("key_not_found", f"You have no key {key_id!r:.60}.")
-        session.execute(update(KeyRow).where(*mine, KeyRow.revoked_at.is_(None)).values(revoked_at=now_text()))
+        _end(session, owner_id, [key_id])
 
 
 def revoke_named(database: Database, owner_id: str, name: str) -> None:
     """End all of an owner's keys of one name: a new start of the local service ends the key of the last."""
-    query = update(KeyRow).where(KeyRow.owner_id == owner_id, KeyRow.name == name, KeyRow.revoked_at.is_(None))
+    named = select(KeyRow.id).where(KeyRow.owner_id == owner_id, KeyRow.name == name, KeyRow.revoked_at.is_(None))
     with database.writing() as session:
-        session.execute(query.values(revoked_at=now_text()))
+        _end(session, owner_id, session.scalars(named).all())
+
+
+def session_name(key_id: str) -> str:
+    """Return the name of the keys of browser sessions that were begun with a key."""
+    return f"browser session of {key_id}"
+
+
+def _end(session: Session, owner_id: str, key_ids: Sequence[str]) -> None:
+    sessions = KeyRow.name.in_([session_name(key_id) for key_id in key_ids])
+    query = update(KeyRow).where(KeyRow.owner_id == owner_id, or_(KeyRow.id.in_(key_ids), sessions))
+    session.execute(query.where(KeyRow.revoked_at.is_(None)).values(revoked_at=now_text()))
 
 
 def _valid(row: KeyRow, secret: str) -> bool:

@@ -1,0 +1,28 @@
+"""How do the pages come into the application? Their routers beside REST, and a page for an address that is nowhere."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from autoxrd.web import assets, listing, login
+from autoxrd.web.rendering import error_page, wants_page
+
+__all__ = ["add_pages"]
+
+ROUTERS = (login.router, listing.router, assets.router)
+
+
+def add_pages(app: FastAPI) -> None:
+    """Add the pages to the application of REST."""
+    for router in ROUTERS:
+        app.include_router(router)
+    problem = app.exception_handlers[HTTPException]
+
+    async def not_there(request: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException) and wants_page(request):
+            return error_page(request, error.status_code, "There is nothing at this address.")
+        answer = problem(request, error)
+        return answer if isinstance(answer, Response) else await answer
+
+    app.add_exception_handler(HTTPException, not_there)

@@ -1,0 +1,48 @@
+"""A real `autoxrd serve` with the stub in place of the engine, and a browser that is logged in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .browsing import ARGUMENTS, CHROMIUM, Opened
+from .serving import Service, started
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service whose steps cost 50 ms."""
+    with started(tmp_path_factory.mktemp("service")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is not installed")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser: Any, service: Service) -> Iterator[Opened]:
+    """A page of a browser that is logged in; whatever it complains of fails the test."""
+    visit = Opened.at(browser, service)
+    visit.log_in()
+    yield visit
+    visit.close()
+    assert visit.complaints == []
+
+
+@pytest.fixture(scope="session")
+def small_job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Pattern and CIF of a small real job."""
+    from tests.agent.small import write_inputs
+
+    return write_inputs(tmp_path_factory.mktemp("small"))
