@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from autoxrd.agent.answers import Proposed
 from autoxrd.agent.asking import find_state
-from autoxrd.agent.job import Job
 from autoxrd.agent.viewing import known_parameters
 from autoxrd.domain.action import Action, ActionKind, Stage
 from autoxrd.domain.state import FitState
@@ -16,11 +16,12 @@ from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.policy import Policy
 from autoxrd.gates.selectors import is_selector, resolve
 from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, Thresholds
-from autoxrd.planners.rules.options import Option
+from autoxrd.planners.rules.options import Option, matches
 from autoxrd.planners.rules.writing import joint_action, write_action
 from autoxrd.store.graph import Graph
+from autoxrd.store.reading import GraphReader
 
-__all__ = ["draft"]
+__all__ = ["Idea", "draft", "draft_from", "ideas"]
 
 _MOST_WHY = 300
 _WHY = "Chosen by hand"
@@ -41,11 +42,45 @@ def draft(directory: Path, kind: str, selectors: Sequence[str], *, why: str = _W
         NotFound: ``job_not_found``, ``state_unknown``.
     """
     with Graph.open(directory, read_only=True) as graph:
-        state_id = find_state(graph, state)
-        fit = graph.state(state_id)
-        policy = Job.from_record(graph.job, graph.artifacts).policy
+        return draft_from(graph, kind, selectors, why=why, state=state)
+
+
+def draft_from(
+    graph: GraphReader, kind: str, selectors: Sequence[str], *, why: str = _WHY, state: str = "current"
+) -> Proposed:
+    """Write such an action for a job whose graph is open already; see `draft`."""
+    state_id = find_state(graph, state)
+    fit, policy = graph.state(state_id), Policy.model_validate(graph.job.policy)
     action = _action(_kind(kind), selectors, why[:_MOST_WHY], fit, state_id, policy)
     return Proposed(planner="draft", state=state_id, action=action)
+
+
+@dataclass(frozen=True, slots=True)
+class Idea:
+    """Something that a person may free in a state.
+
+    Args:
+        drop: share of chi-squared that its release promises to take away.
+        n_parameters: how many parameters that frees.
+    """
+
+    kind: ActionKind
+    selector: str
+    drop: float
+    n_parameters: int
+
+
+def ideas(fit: FitState) -> tuple[Idea, ...]:
+    """Return what a state's record speaks for, the most promising first; each can be drafted."""
+    found = []
+    for name, feature in fit.features.items():
+        selector = name.removeprefix(GAIN_PREFIX)
+        if selector == name or selector in fit.released or not is_selector(selector):
+            continue
+        rule = next((r for r in CURRICULUM if any(matches(selector, glob) for glob in r.gains)), None)
+        if rule is not None and rule.kind is not ActionKind.BACKGROUND_MODEL and feature.available and feature.value:
+            found.append(Idea(rule.kind, selector, feature.value, feature.n_used or 1))
+    return tuple(sorted(found, key=lambda idea: -idea.drop))
 
 
 def _kind(text: str) -> ActionKind:

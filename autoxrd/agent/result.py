@@ -11,6 +11,7 @@ from autoxrd import __version__
 from autoxrd.agent.auditing import audited
 from autoxrd.agent.codec import decode_reflections, decode_structures, load_arrays
 from autoxrd.agent.controller import Stopped
+from autoxrd.agent.history import step_records
 from autoxrd.agent.job import Job
 from autoxrd.domain.pattern import Notice
 from autoxrd.domain.state import FitState
@@ -18,8 +19,8 @@ from autoxrd.engines.protocol import EngineSession, Snapshot
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import EngineError
 from autoxrd.gates.policy import policy_hash
-from autoxrd.report.model import FitArrays, JobInfo, ReportInput, StepRecord, Verdict
-from autoxrd.store.records import Attempt, Finish
+from autoxrd.report.model import FitArrays, JobInfo, ReportInput, Verdict
+from autoxrd.store.records import Finish
 from autoxrd.store.writing import GraphWriter
 
 __all__ = ["Conclusion", "conclude", "concluded", "report_input"]
@@ -130,34 +131,12 @@ def report_input(
         arrays=FitArrays(**{name: arrays[name] for name in FitArrays.__dataclass_fields__}),
         reflections=decode_reflections(arrays),
         structures=decode_structures(graph.artifacts.get(state.files["structures"])),
-        steps=_steps(attempts, {node.id: node.state for node in nodes}),
+        steps=step_records(attempts, {node.id: node.state for node in nodes}),
         graph=graph.export(),
         engine_files=engine_files,
         engine_seconds=engine_seconds + float(root.telemetry.get("engine_seconds") or 0.0),
         wall_seconds=wall_seconds,
     )
-
-
-def _steps(attempts: Sequence[Attempt], states: Mapping[str, FitState]) -> tuple[StepRecord, ...]:
-    steps = []
-    for attempt in attempts:
-        after = states.get(attempt.candidate) if attempt.candidate else None
-        steps.append(
-            StepRecord(
-                ordinal=attempt.ordinal,
-                action=attempt.action,
-                decision=attempt.decision,
-                parent_state=attempt.parent,
-                candidate_state=attempt.candidate,
-                quality_before=states[attempt.parent].quality,
-                quality_after=after.quality if after else None,
-                violations=after.violations if after else (),
-                planner=str(attempt.planner.get("name", "")),
-                error=str(attempt.error.get("detail", "")) if attempt.error else "",
-                seconds=float(attempt.telemetry.get("engine_seconds") or 0.0),
-            )
-        )
-    return tuple(steps)
 
 
 def _started(graph: GraphWriter) -> str:

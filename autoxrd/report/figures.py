@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,10 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import AxisKind, FloatArray
-from autoxrd.report.model import FitArrays, ReportInput
+from autoxrd.domain.state import FitState
+from autoxrd.report.model import FitArrays, ReflectionColumns, ReportInput
 from autoxrd.report.parameters import accepted_path
 
-__all__ = ["PHASE_COLOURS", "PlotSettings", "fit_figure", "step_figure", "thinned"]
+__all__ = [
+    "PHASE_COLOURS",
+    "FitShown",
+    "PlotSettings",
+    "StepPoint",
+    "fit_figure",
+    "step_curve",
+    "step_figure",
+    "thinned",
+]
 
 PHASE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#7b61c9", "#8c6d1f", "#2a9fd6", "#5f6b7a")
 """Distinct for colour-blind readers (after Okabe & Ito, 2008), darkened to 3:1 contrast on white."""
@@ -42,6 +53,31 @@ class PlotSettings:
     embedded_points: int = 60_000
     drawn_points: int = 4_000
     embedded_ticks: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class FitShown:
+    """A fit to be drawn; a report's input is one of these and more.
+
+    Args:
+        excluded: (lower, upper) on the axis.
+    """
+
+    arrays: FitArrays
+    reflections: ReflectionColumns
+    state: FitState
+    axis: AxisKind = AxisKind.TWO_THETA
+    excluded: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepPoint:
+    """An attempt as a point of the curve; ``rwp`` is a fraction, None where no candidate came out."""
+
+    ordinal: int
+    kind: str
+    rwp: float | None
+    accepted: bool
 
 
 def thinned(arrays: FitArrays, limit: int) -> NDArray[np.int64]:
@@ -78,7 +114,7 @@ def _u16(values: FloatArray) -> dict[str, Any]:
     return {"top": top, "levels": base64.b64encode(levels.astype("<u2").tobytes()).decode()}
 
 
-def _phase(inp: ReportInput, index: int, keep: NDArray[np.int64], *, first_line_only: bool) -> dict[str, Any]:
+def _phase(inp: FitShown, index: int, keep: NDArray[np.int64], *, first_line_only: bool) -> dict[str, Any]:
     r = inp.reflections
     mine = np.flatnonzero((r.phase == index) & ((r.line == 0) | (not first_line_only)))
     top = float(np.max(r.intensity[mine], initial=0.0))
@@ -97,11 +133,13 @@ def _phase(inp: ReportInput, index: int, keep: NDArray[np.int64], *, first_line_
     }
 
 
-def fit_figure(inp: ReportInput, settings: PlotSettings) -> dict[str, Any]:
+def fit_figure(inp: ReportInput | FitShown, settings: PlotSettings) -> dict[str, Any]:
     """Return what the fit plot draws: curves, ticks, unexplained peaks, excluded regions, axis."""
+    if isinstance(inp, ReportInput):
+        inp = FitShown(inp.arrays, inp.reflections, inp.state, inp.job.axis, inp.job.excluded_regions)
     a = inp.arrays
     keep = thinned(a, settings.embedded_points)
-    title, unit = _AXIS_TITLES[inp.job.axis]
+    title, unit = _AXIS_TITLES[inp.axis]
     first_line_only = inp.reflections.phase.size > settings.embedded_ticks
     return {
         "axis": {"title": title, "unit": unit},
@@ -119,24 +157,39 @@ def fit_figure(inp: ReportInput, settings: PlotSettings) -> dict[str, Any]:
             {"x": round(p.two_theta_deg, 4), "d": round(p.d_angstrom, 4), "share": round(p.area_share, 5)}
             for p in inp.state.unexplained_peaks
         ],
-        "excluded": [list(region) for region in inp.job.excluded_regions],
+        "excluded": [list(region) for region in inp.excluded],
     }
 
 
 def step_figure(inp: ReportInput) -> dict[str, Any]:
     """Return Rwp after each step, in percent, with Rexp of the final state."""
-    path = {s.ordinal for s in accepted_path(inp.steps, inp.state_id)}
     first = next((s.rwp_before for s in inp.steps if s.rwp_before is not None), None)
+    points = [StepPoint(s.ordinal, s.action.kind.value, s.rwp_after, s.accepted) for s in inp.steps]
+    path = frozenset(s.ordinal for s in accepted_path(inp.steps, inp.state_id))
+    return step_curve(points, path=path, start=first, rexp=inp.state.quality.rexp)
+
+
+def step_curve(
+    points: Sequence[StepPoint], *, path: frozenset[int], start: float | None, rexp: float | None
+) -> dict[str, Any]:
+    """Return what the plot of Rwp per step draws, in percent.
+
+    Args:
+        points: attempts in order.
+        path: ordinals of those that lead to the final or the current state.
+        start: Rwp of the root, as a fraction.
+        rexp: Rexp of the final or the current state, as a fraction.
+    """
     return {
-        "start": None if first is None else round(100 * first, 3),
-        "rexp": round(100 * inp.state.quality.rexp, 3),
+        "start": None if start is None else round(100 * start, 3),
+        "rexp": None if rexp is None else round(100 * rexp, 3),
         "steps": [
             {
-                "n": s.ordinal,
-                "kind": s.action.kind.value.replace("_", " "),
-                "rwp": None if s.rwp_after is None else round(100 * s.rwp_after, 3),
-                "state": "path" if s.ordinal in path else "branch" if s.accepted else "rejected",
+                "n": p.ordinal,
+                "kind": p.kind.replace("_", " "),
+                "rwp": None if p.rwp is None else round(100 * p.rwp, 3),
+                "state": "path" if p.ordinal in path else "branch" if p.accepted else "rejected",
             }
-            for s in inp.steps
+            for p in points
         ],
     }

@@ -10,7 +10,7 @@ from autoxrd.report.model import ReportInput, StepRecord
 from autoxrd.report.parameters import accepted_path
 from autoxrd.report.words import kind_words
 
-__all__ = ["GraphDrawing", "GraphRow", "draw_graph"]
+__all__ = ["DrawnStep", "GraphDrawing", "GraphRow", "draw_graph", "draw_steps"]
 
 ROW_HEIGHT = 46
 LANE_WIDTH = 21
@@ -20,6 +20,26 @@ _LABEL_GAP = 20
 _WIDTH = 552
 _FIGURES_WIDTH = 150
 _CHARACTER_WIDTH = 7
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnStep:
+    """What the drawing needs of an attempt.
+
+    Args:
+        title: the action in words.
+        parameters: names that it frees.
+        rwp_before, rwp_after: as fractions; None where not known.
+    """
+
+    ordinal: int
+    parent_state: str
+    candidate_state: str | None
+    accepted: bool
+    title: str
+    parameters: tuple[str, ...]
+    rwp_before: float | None
+    rwp_after: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +97,7 @@ def _edge(parent: tuple[int, int], child: tuple[int, int], *, late: bool) -> str
     return f"M{x0} {y0}V{start}{bend}" if late else f"M{x0} {y0}{bend}V{y1}"
 
 
-def _branches(steps: Sequence[StepRecord], path: set[int]) -> dict[int, int]:
+def _branches(steps: Sequence[DrawnStep], path: set[int]) -> dict[int, int]:
     """Give each step a branch: 0 for the path; a rejected step has its parent's.
 
     A state's first accepted child off the path goes on in its branch, unless that is the path: then, and for every
@@ -99,7 +119,7 @@ def _branches(steps: Sequence[StepRecord], path: set[int]) -> dict[int, int]:
     return branch
 
 
-def _lanes(steps: Sequence[StepRecord], path: set[int]) -> dict[int, int]:
+def _lanes(steps: Sequence[DrawnStep], path: set[int]) -> dict[int, int]:
     """Give each step a lane: two per branch, its line and right of it its rejected attempts.
 
     Lane 0 is the path. A branch takes the first pair that is free from its parent's row to its own last row.
@@ -125,7 +145,7 @@ def _shortened(names: Sequence[str], text_x: int) -> str:
     return text if len(text) <= room else text[: room - 1].rstrip(" ,.") + "…"
 
 
-def _change(step: StepRecord) -> str:
+def _change(step: DrawnStep) -> str:
     if step.rwp_before is None or step.rwp_after is None:
         return ""
     change = 100 * (step.rwp_after - step.rwp_before)
@@ -134,7 +154,7 @@ def _change(step: StepRecord) -> str:
 
 
 def _row(
-    step: StepRecord,
+    step: DrawnStep,
     place: tuple[int, int],
     *,
     edge: str,
@@ -142,7 +162,7 @@ def _row(
     on_path: bool,
     final: bool,
 ) -> GraphRow:
-    title, rwp = kind_words(step.action.kind), fixed(step.rwp_after, 2, scale=100)
+    title, rwp = step.title, fixed(step.rwp_after, 2, scale=100)
     outcome = "accepted" if step.accepted else "rejected"
     if step.accepted and not on_path:
         outcome = "accepted, on a branch that was left"
@@ -153,7 +173,7 @@ def _row(
         y=place[1],
         edge=edge,
         title=title,
-        parameters=_shortened(step.action.parameters, text_x),
+        parameters=_shortened(step.parameters, text_x),
         rwp=rwp,
         change=_change(step),
         label=f"Step {step.ordinal}, {title}: {outcome}; Rwp {rwp} percent",
@@ -162,9 +182,21 @@ def _row(
 
 
 def draw_graph(inp: ReportInput) -> GraphDrawing:
-    """Lay out every attempt in the order in which it was made, the accepted path as a straight line."""
-    steps = sorted(inp.steps, key=lambda s: s.ordinal)
-    path = {s.ordinal for s in accepted_path(steps, inp.state_id)}
+    """Lay out every attempt of a report."""
+    steps = sorted(map(_drawn, inp.steps), key=lambda s: s.ordinal)
+    start = steps[0].rwp_before if steps else inp.state.quality.rwp
+    return draw_steps(steps, final=inp.state_id, start_rwp=start)
+
+
+def draw_steps(steps: Sequence[DrawnStep], *, final: str, start_rwp: float | None) -> GraphDrawing:
+    """Lay out attempts in the order in which they were made, the accepted path as a straight line.
+
+    Args:
+        steps: by rising ordinal.
+        final: state that the path leads to: the final one, or the current one of a job that goes on.
+        start_rwp: of the root, as a fraction.
+    """
+    path = {s.ordinal for s in accepted_path(steps, final)}
     lanes = _lanes(steps, path)
     places: dict[str, tuple[int, int]] = {}
     rows = []
@@ -172,13 +204,13 @@ def draw_graph(inp: ReportInput) -> GraphDrawing:
     text_x = _LEFT + LANE_WIDTH * max(lanes.values(), default=0) + _LABEL_GAP
     for i, step in enumerate(steps, start=1):
         place = (_LEFT + LANE_WIDTH * lanes[step.ordinal], _TOP + ROW_HEIGHT * i)
-        final = step.accepted and step.candidate_state == inp.state_id
+        is_final = step.accepted and step.candidate_state == final
         parent = places.get(step.parent_state, root)
         # Below another node of the parent's lane the edge would seem to come from that node.
         late = not step.accepted and not any(parent[1] < y and parent[0] == x for x, y in places.values())
         on_path = step.ordinal in path
         edge = _edge(parent, place, late=late)
-        rows.append(_row(step, place, edge=edge, text_x=text_x, on_path=on_path, final=final))
+        rows.append(_row(step, place, edge=edge, text_x=text_x, on_path=on_path, final=is_final))
         if step.accepted and step.candidate_state:
             places[step.candidate_state] = place
     return GraphDrawing(
@@ -187,6 +219,19 @@ def draw_graph(inp: ReportInput) -> GraphDrawing:
         text_x=text_x,
         root_x=root[0],
         root_y=root[1],
-        root_rwp=fixed(steps[0].rwp_before if steps else inp.state.quality.rwp, 2, scale=100),
+        root_rwp=fixed(start_rwp, 2, scale=100),
         rows=tuple(rows),
+    )
+
+
+def _drawn(step: StepRecord) -> DrawnStep:
+    return DrawnStep(
+        ordinal=step.ordinal,
+        parent_state=step.parent_state,
+        candidate_state=step.candidate_state,
+        accepted=step.accepted,
+        title=kind_words(step.action.kind),
+        parameters=step.action.parameters,
+        rwp_before=step.rwp_before,
+        rwp_after=step.rwp_after,
     )

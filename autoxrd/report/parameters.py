@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from autoxrd.domain.action import ActionKind
 from autoxrd.gates.selectors import resolve_all
 from autoxrd.report.model import ReportInput, StepRecord
 
-__all__ = ["ParameterRow", "accepted_path", "parameter_rows"]
+__all__ = ["ParameterRow", "PathStep", "accepted_path", "parameter_rows"]
 
 _ATOM = re.compile(r"^phase\.(?P<phase>[^.]+)\.atom\.(?P<atom>.+)\.(?P<quantity>[^.]+)$")
 _PHASE = re.compile(r"^phase\.(?P<phase>[^.]+)\.(?P<quantity>.+)$")
@@ -57,10 +58,26 @@ def _split(name: str) -> tuple[str, str, str]:
     return "", "", name
 
 
-def accepted_path(steps: Sequence[StepRecord], final: str) -> tuple[StepRecord, ...]:
+class PathStep(Protocol):
+    """What a path needs to know of an attempt."""
+
+    @property
+    def ordinal(self) -> int: ...  # noqa: D102
+    @property
+    def parent_state(self) -> str: ...  # noqa: D102
+    @property
+    def candidate_state(self) -> str | None: ...  # noqa: D102
+    @property
+    def accepted(self) -> bool: ...  # noqa: D102
+
+
+PathStepT = TypeVar("PathStepT", bound=PathStep)
+
+
+def accepted_path(steps: Sequence[PathStepT], final: str) -> tuple[PathStepT, ...]:
     """Return the accepted steps that lead from the root to the final state, in order."""
     by_child = {s.candidate_state: s for s in steps if s.accepted and s.candidate_state}
-    path: list[StepRecord] = []
+    path: list[PathStepT] = []
     state = final
     while state in by_child and len(path) < len(steps):
         path.append(by_child[state])

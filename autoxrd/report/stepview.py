@@ -12,7 +12,7 @@ from autoxrd.report.model import ReportInput, StepRecord
 from autoxrd.report.parameters import accepted_path
 from autoxrd.report.words import humanised, kind_words
 
-__all__ = ["GateMatrix", "StepView", "gate_matrix", "step_views"]
+__all__ = ["GateMatrix", "StepView", "gate_matrix", "step_view", "step_views"]
 
 _COMPARISONS = {">": ">", "<": "<", ">=": "≥", "<=": "≤", "abs>": "|value| >"}
 _DIRECTIONS = {"decrease": "falls by", "increase": "rises by", "toward_zero": "moves towards 0 by"}
@@ -132,7 +132,14 @@ def _utility(d: Decision) -> str:
     return f"{fixed(d.utility_before, 3)} → {fixed(d.utility_after, 3)}".replace("-", "−")
 
 
-def _step(step: StepRecord, *, planner: str, on_path: bool) -> StepView:
+def step_view(step: StepRecord, *, planner: str, on_path: bool) -> StepView:
+    """Write one attempt for reading.
+
+    Args:
+        step: the attempt.
+        planner: who proposed it where the attempt itself does not say.
+        on_path: whether it leads to the final state, or to the current one of a job that goes on.
+    """
     a, d = step.action, step.decision
     status = "path" if on_path else "branch" if step.accepted else "rejected"
     words = {"path": "Accepted", "branch": "Accepted, branch left later", "rejected": "Rejected"}[status]
@@ -171,7 +178,7 @@ def step_views(inp: ReportInput) -> tuple[StepView, ...]:
     """Return every attempt in order."""
     path = {s.ordinal for s in accepted_path(inp.steps, inp.state_id)}
     steps = sorted(inp.steps, key=lambda s: s.ordinal)
-    return tuple(_step(s, planner=inp.job.planner, on_path=s.ordinal in path) for s in steps)
+    return tuple(step_view(s, planner=inp.job.planner, on_path=s.ordinal in path) for s in steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from autoxrd.api.app import create_api
 from autoxrd.api.context import ApiContext
 from autoxrd.api.limits import RateLimit
 from autoxrd.hooks.addresses import Guard
+from autoxrd.jobs.checking import Checker
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
 from autoxrd.web.app import add_pages
@@ -45,6 +46,7 @@ def build_app(
     """
     guard = Guard(allow_loopback=settings.hooks_allow_loopback)
     context = ApiContext(settings, database, nudge, RateLimit(settings.requests_per_second), guard)
+    checker = Checker()
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -54,7 +56,8 @@ def build_app(
             yield
         finally:
             stop()
+            checker.close()
 
     app = create_api(context, lifespan=lifespan)
-    add_pages(app)
+    add_pages(app, checker)
     return app

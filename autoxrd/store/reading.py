@@ -90,6 +90,19 @@ class GraphReader:
         with Session(self._engine) as session:
             return [attempt_of(row) for row in session.scalars(query)]
 
+    def attempt(self, ordinal: int) -> Attempt:
+        """Return one attempt.
+
+        Raises:
+            NotFound: ``attempt_unknown``.
+        """
+        query = select(EdgeRow).where(EdgeRow.job_id == self.job_id, EdgeRow.ordinal == ordinal)
+        with Session(self._engine) as session:
+            row = session.scalars(query).one_or_none()
+            if row is None:
+                raise NotFound("attempt_unknown", f"There is no attempt {ordinal} in this graph (yet).")
+            return attempt_of(row)
+
     def n_attempts(self) -> int:
         """Return how many attempts were recorded."""
         query = select(func.count()).where(EdgeRow.job_id == self.job_id)

@@ -5,16 +5,34 @@ from __future__ import annotations
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from autoxrd.web import assets, listing, login
+from autoxrd.jobs.checking import Checker
+from autoxrd.web import assets, checks, comparing, job, keys, listing, login, reports, reviewing, submitting
 from autoxrd.web.rendering import error_page, wants_page
 
 __all__ = ["add_pages"]
 
-ROUTERS = (login.router, listing.router, assets.router)
+ROUTERS = (
+    login.router,
+    submitting.router,
+    checks.router,
+    reviewing.router,  # before the job's own: there a name that it does not know is refused
+    job.router,
+    reports.router,
+    comparing.router,
+    keys.router,
+    listing.router,
+    assets.router,
+)
 
 
-def add_pages(app: FastAPI) -> None:
-    """Add the pages to the application of REST."""
+def add_pages(app: FastAPI, checker: Checker) -> None:
+    """Add the pages to the application of REST.
+
+    Args:
+        app: the application.
+        checker: looks at files before they are submitted; closed by whoever made it.
+    """
+    app.state.checker = checker
     for router in ROUTERS:
         app.include_router(router)
     problem = app.exception_handlers[HTTPException]

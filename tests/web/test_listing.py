@@ -1,4 +1,4 @@
-"""Logging in, and the list of jobs, in a real browser."""
+"""Logging in, the list of jobs, and keys, in a real browser."""
 
 from __future__ import annotations
 
@@ -146,3 +146,28 @@ def test_revoking_a_key_ends_its_sessions(service: Service) -> None:
         assert client.get("/jobs").status_code == 200
         assert admin.delete(f"/api-keys/{key['id']}").status_code == 204
         assert client.get("/jobs").headers["location"].startswith("/login")
+
+
+def test_keys_are_made_used_and_revoked(opened: Opened) -> None:
+    page = opened.page
+    opened.go("/keys")
+    opened.sound()
+    page.fill("#f-name", HOSTILE)
+    page.select_option("#f-days", "1")
+    page.click("text=Make the key")
+    page.wait_for_selector("#token")
+    key = page.input_value("#token")
+    opened.sound()
+    with opened.service.client(key) as client:
+        assert client.get("/jobs").status_code == 200
+        assert client.get("/api-keys").status_code == 403, "it has the scopes that were chosen"
+        page.get_by_role("button", name="Revoke <img").click()
+        page.wait_for_selector("text=Revoked")
+        assert client.get("/jobs").status_code == 401
+    assert key not in page.content()
+    assert page.get_by_text("this browser").count() == 1
+    opened.expected.append("422")
+    page.evaluate("document.querySelectorAll('[name=scopes]').forEach(box => { box.checked = false })")
+    page.fill("#f-name", "nothing")
+    page.click("text=Make the key")
+    page.wait_for_selector("text=Choose what the key may be used for.")

@@ -12,11 +12,9 @@ from autoxrd.api.context import Context
 from autoxrd.api.intake import read_intake
 from autoxrd.api.models import JobList, JobOut
 from autoxrd.api.problems import responses
+from autoxrd.api.queueing import queue_job
 from autoxrd.domain.lifecycle import JobState
-from autoxrd.jobs.request import JobRequest
-from autoxrd.primitives import canonical_json
 from autoxrd.store.service.listing import Filters, find_job, list_jobs
-from autoxrd.store.service.submission import NewJob, submit
 
 __all__ = ["router"]
 
@@ -58,22 +56,7 @@ async def create_job(
     carries `Idempotent-Replayed: true`.
     """
     intake = await read_intake(http, context, identity)
-    request: JobRequest = intake.request
-    job = NewJob(
-        owner_id=identity.owner_id,
-        title=request.title or next(iter(intake.files)).partition("/")[2],
-        engine=request.engine,
-        planner=request.planner,
-        priority=request.priority,
-        request=canonical_json(request.model_dump(mode="json")),
-        request_hash=intake.fingerprint,
-        queue="light",
-        files=intake.files,
-    )
-    done = await run_in_threadpool(submit, context.database, job, idempotency_key=idempotency_key)
-    if not done.repeated:
-        context.metrics.submitted.inc()
-        context.nudge()
+    done = await run_in_threadpool(queue_job, context, identity, intake, idempotency_key=idempotency_key)
     view = await run_in_threadpool(find_job, context.database, done.job_id, identity.owner_id)
     response.headers["Location"] = f"/api/v1/jobs/{view.id}"
     response.headers["ETag"] = _tag(view.version)

@@ -16,7 +16,7 @@ from autoxrd.gates.sites import same_position
 from autoxrd.planners.protocol import JobContext
 from autoxrd.planners.rules.catalogue import Rule, Thresholds
 
-__all__ = ["EQUAL_UISO", "Option", "expected_drop", "options_of", "significant"]
+__all__ = ["EQUAL_UISO", "Option", "expected_drop", "matches", "options_of", "significant"]
 
 EQUAL_UISO = "@equal"
 """Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter."""
@@ -81,7 +81,7 @@ def _worth(feature: Feature, thresholds: Thresholds) -> bool:
 
 def _gains(state: FitState, rule: Rule, thresholds: Thresholds) -> Mapping[str, Feature]:
     gains = {n.removeprefix(GAIN_PREFIX): f for n, f in sorted(state.features.items()) if n.startswith(GAIN_PREFIX)}
-    found = {name: f for name, f in gains.items() if any(_matches(name, glob) for glob in rule.gains)}
+    found = {name: f for name, f in gains.items() if any(matches(name, glob) for glob in rule.gains)}
     if rule.shared_uiso is None:
         return found
     if not rule.shared_uiso:
@@ -93,8 +93,8 @@ def _gains(state: FitState, rule: Rule, thresholds: Thresholds) -> Mapping[str, 
     }
 
 
-def _matches(name: str, glob: str) -> bool:
-    """Match part by part: ``*`` stands for one name."""
+def matches(name: str, glob: str) -> bool:
+    """Return whether a selector is of a rule's pattern, part by part: ``*`` stands for one name."""
     parts, globs = name.split("."), glob.split(".")
     return len(parts) == len(globs) and all(map(fnmatchcase, parts, globs))
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select
 
+from autoxrd.store.models import EdgeRow
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.models import StepRow
 
-__all__ = ["StepPage", "StepView", "list_steps"]
+__all__ = ["StepPage", "StepView", "list_steps", "released_by"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,13 @@ def list_steps(database: Database, job_id: str, *, after: int = -1, limit: int =
         rows = session.scalars(query.limit(limit + 1)).all()
     steps = [_view(row) for row in rows[:limit]]
     return StepPage(steps, steps[-1].ordinal if len(rows) > limit else None)
+
+
+def released_by(database: Database, job_id: str, *, after: int) -> Mapping[int, tuple[str, ...]]:
+    """Return, by ordinal, the parameters that each attempt after an ordinal frees."""
+    query = select(EdgeRow.ordinal, EdgeRow.content).where(EdgeRow.job_id == job_id, EdgeRow.ordinal > after)
+    with database.reading() as session:
+        return {n: tuple(json.loads(content)["action"]["parameters"]) for n, content in session.execute(query)}
 
 
 def _view(row: StepRow) -> StepView:

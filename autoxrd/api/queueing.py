@@ -1,0 +1,37 @@
+"""How does a checked request become a queued job? The same way, whether a program sent it or a page did."""
+
+from __future__ import annotations
+
+from autoxrd.api.context import ApiContext
+from autoxrd.api.intake import Intake
+from autoxrd.primitives import canonical_json
+from autoxrd.store.service.keys import Identity
+from autoxrd.store.service.submission import NewJob, Submitted, submit
+
+__all__ = ["queue_job"]
+
+
+def queue_job(context: ApiContext, identity: Identity, intake: Intake, *, idempotency_key: str | None) -> Submitted:
+    """Queue a job, or find the one that the same key made.
+
+    Raises:
+        Conflict: ``idempotency_key_reused``.
+        LimitExceeded: ``jobs_open``, ``budget_spent``.
+    """
+    request = intake.request
+    job = NewJob(
+        owner_id=identity.owner_id,
+        title=request.title or next(iter(intake.files)).partition("/")[2],
+        engine=request.engine,
+        planner=request.planner,
+        priority=request.priority,
+        request=canonical_json(request.model_dump(mode="json")),
+        request_hash=intake.fingerprint,
+        queue="light",
+        files=intake.files,
+    )
+    done = submit(context.database, job, idempotency_key=idempotency_key)
+    if not done.repeated:
+        context.metrics.submitted.inc()
+        context.nudge()
+    return done

@@ -1,0 +1,194 @@
+"""Starting a refinement: the form, what is wrong with it, and the job that it becomes.
+
+It works without a script: what was uploaded is kept while a question is open, so that nobody chooses a file twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.responses import RedirectResponse
+
+from autoxrd.api.context import ApiContext, Context
+from autoxrd.api.intake import MAX_STRUCTURES, Intake, store_upload
+from autoxrd.api.queueing import queue_job
+from autoxrd.domain.instrument import ANODE_LINES
+from autoxrd.engines.registry import engine_names, get_engine
+from autoxrd.errors import NotFound, UserInputError
+from autoxrd.gates.policy import shipped_policies
+from autoxrd.jobs.checking import Checker, Finding
+from autoxrd.jobs.choices import check_choices
+from autoxrd.jobs.request import JobRequest
+from autoxrd.planners.registry import planner_info, planner_names
+from autoxrd.store.service.database import new_id
+from autoxrd.store.service.files import NewFile, add_upload, upload_of
+from autoxrd.store.service.keys import Identity, Scope
+from autoxrd.web.checks import checker_of, finding_html, lines_of
+from autoxrd.web.guard import Visit, Visitor, believed_form
+from autoxrd.web.rendering import PageRoute, page
+from autoxrd.web.wishes import FIELDS, request_from
+
+__all__ = ["router"]
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+_KEPT = re.compile(r"([0-9a-f]{64})/([A-Za-z0-9_.+-]{1,100})")
+_KINDS = {"pattern": "pattern", "structures": "structure", "instrument": "instrument"}
+_QUESTION = "The files do not state the wavelength: choose the tube or type it. A guessed one gives a wrong cell."
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A file of the form, stored.
+
+    Args:
+        part: ``pattern``, ``structures`` or ``instrument``.
+        name: made safe.
+    """
+
+    part: str
+    name: str
+    file: NewFile
+
+    @property
+    def kept(self) -> str:
+        """What the form carries of it while a question is open."""
+        return f"{self.file.sha256}/{self.name}"
+
+
+@dataclass(slots=True)
+class Draft:
+    """A form as it was filled in, with what is wrong with it by field."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    files: list[Given] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+    key: str = field(default_factory=new_id)
+
+
+@router.get("/jobs/new")
+def show_form(visit: Visitor) -> Response:
+    """Show an empty form."""
+    visit.require(Scope.WRITE)
+    return _form_page(visit, Draft())
+
+
+@router.post("/jobs/new")
+async def submit_form(request: Request, context: Context, visit: Visitor) -> Response:
+    """Queue the job, or show the form again with what is missing."""
+    visit.require(Scope.WRITE)
+    form = await believed_form(request, visit, max_files=MAX_STRUCTURES + 2)
+    draft, job_id = await run_in_threadpool(_submitted, form, context, visit.identity, checker_of(request))
+    if job_id is None:
+        return _form_page(visit, draft)
+    return RedirectResponse(f"/jobs/{job_id}", status_code=303)
+
+
+def _submitted(form: FormData, context: ApiContext, identity: Identity, checker: Checker) -> tuple[Draft, str | None]:
+    texts = {name: value.strip() for name, value in form.items() if isinstance(value, str) and name in FIELDS}
+    draft = Draft(values=texts, key=str(form.get("key", ""))[:100] or new_id())
+    _take_files(draft, form, context, identity)
+    for given in draft.files:
+        data = context.database.artifacts.get(given.file.sha256)
+        draft.findings.append(checker.check(_KINDS[given.part], given.name, data))
+    for given, finding in zip(draft.files, draft.findings, strict=True):
+        if finding.found is None:
+            draft.problems.setdefault(given.part, finding.detail)
+    _ask_for_files(draft)
+    request = _request(draft)
+    if request is None or draft.problems:
+        return draft, None
+    files = {f"{role}/{given.name}": given.file for role, given in _roles(draft.files).items()}
+    done = queue_job(context, identity, Intake(request, files), idempotency_key=f"page-{draft.key}")
+    return draft, done.job_id
+
+
+def _take_files(draft: Draft, form: FormData, context: ApiContext, identity: Identity) -> None:
+    """Store what was chosen and find again what was kept; a new file of a kind of which there is one replaces it."""
+    for part in _KINDS:
+        fresh: list[Given] = []
+        for upload in form.getlist(part):
+            if isinstance(upload, UploadFile) and upload.filename:
+                try:
+                    name, stored = store_upload(context, upload)
+                except UserInputError as error:
+                    draft.problems[part] = error.detail
+                    continue
+                add_upload(context.database, identity.owner_id, name, stored)
+                fresh.append(Given(part, name, stored))
+        kept = [given for text in form.getlist(f"kept_{part}") if (given := _again(part, text, context, identity))]
+        draft.files += [*kept, *fresh] if part == "structures" else (fresh or kept)[:1]
+
+
+def _again(part: str, text: object, context: ApiContext, identity: Identity) -> Given | None:
+    match = _KEPT.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return None
+    try:
+        stored = upload_of(context.database, identity.owner_id, match[1])
+    except NotFound:
+        return None
+    return Given(part, match[2], NewFile(stored.sha256, stored.size))
+
+
+def _ask_for_files(draft: Draft) -> None:
+    """Say which file or which figure is missing."""
+    parts = [given.part for given in draft.files]
+    if "pattern" not in parts:
+        draft.problems.setdefault("pattern", "Choose the measured pattern.")
+    if "structures" not in parts:
+        draft.problems.setdefault("structures", "Choose at least one CIF: the phases believed to be in the specimen.")
+    if parts.count("structures") > MAX_STRUCTURES:
+        draft.problems["structures"] = f"At most {MAX_STRUCTURES} structures can be refined at once."
+    told = draft.values.get("anode") or draft.values.get("wavelength")
+    if not told and not lines_of(draft.findings) and "pattern" in parts and "pattern" not in draft.problems:
+        draft.problems.setdefault("anode", _QUESTION)
+
+
+def _request(draft: Draft) -> JobRequest | None:
+    try:
+        request = request_from(draft.values)
+        check_choices(request)
+    except ValidationError as error:
+        for fault in error.errors():
+            draft.problems.setdefault(str(fault["loc"][-1]), f"{fault['loc'][-1]}: {fault['msg']}.")
+        return None
+    except UserInputError as error:
+        draft.problems.setdefault(str(error.context.get("field", error.code)), error.detail)
+        return None
+    return request
+
+
+def _roles(files: list[Given]) -> Mapping[str, Given]:
+    roles = {given.part: given for given in files if given.part != "structures"}
+    structures = [given for given in files if given.part == "structures"]
+    roles |= {f"structure.{i}": given for i, given in enumerate(structures, 1)}
+    return dict(sorted(roles.items(), key=lambda item: item[0] != "pattern"))
+
+
+def _form_page(visit: Visit, draft: Draft) -> Response:
+    engines = [(name, *get_engine(name).available()) for name in engine_names()]
+    shown: list[dict[str, Any]] = [
+        {"part": given.part, "kept": given.kept, "name": given.name, "html": finding_html(finding)}
+        for given, finding in zip(draft.files, draft.findings, strict=True)
+    ]
+    return page(
+        "submit.html.j2",
+        visit,
+        status=422 if draft.problems else 200,
+        draft=draft,
+        values={**dict.fromkeys(FIELDS, ""), **draft.values},
+        kept=shown,
+        anodes=[(a, f"{a} Kα, {lines[0].wavelength_angstrom:.4f} Å") for a, lines in ANODE_LINES.items()],
+        engines=[(name, name if usable else f"{name} (not installed)") for name, usable, _ in engines],
+        planners=[(name, name) for name in planner_names() if not planner_info(name).needs_model],
+        policies=[(name, name) for name in shipped_policies()],
+    )

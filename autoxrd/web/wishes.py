@@ -1,0 +1,89 @@
+"""What does a filled-in form ask for? The same request that a program would send, checked by the same rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from autoxrd.errors import UserInputError
+from autoxrd.jobs.request import JobRequest
+
+__all__ = ["FIELDS", "request_from"]
+
+FIELDS = (
+    "title", "anode", "wavelength", "radiation", "geometry", "monochromator", "lower", "upper", "excluded",
+    "background_terms", "engine", "planner", "policy", "steps", "minutes", "sample", "proposal", "review",
+)  # fmt: skip
+"""Text fields of the form; empty ones leave the request's own default."""
+
+_PLAIN = ("title", "engine", "planner", "policy", "review")
+_REGION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:-|–|to)\s*(\d+(?:\.\d+)?)\s*")
+
+
+def request_from(values: Mapping[str, str]) -> JobRequest:
+    """Build the request.
+
+    Args:
+        values: the form's fields, stripped; an empty one was not filled in.
+
+    Raises:
+        UserInputError: a number or a region cannot be read; the context names the field.
+        ValidationError: a value is outside what a request may hold.
+    """
+    given = {name: text for name in FIELDS if (text := values.get(name, ""))}
+    request: dict[str, Any] = {name: given[name] for name in _PLAIN if name in given}
+    request["measurement"] = _measurement(given)
+    request["fit"] = _fit(given)
+    budgets: dict[str, float] = {}
+    if "steps" in given:
+        budgets["steps"] = _number(given, "steps", whole=True)
+    if "minutes" in given:
+        budgets["wall_seconds"] = 60.0 * _number(given, "minutes")
+    request["budgets"] = budgets
+    request |= {name: {"name": given[name]} for name in ("sample", "proposal") if name in given}
+    return JobRequest.model_validate(request)
+
+
+def _measurement(given: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {n: given[n] for n in ("anode", "wavelength", "radiation", "geometry") if n in given}
+    if "anode" in found and "wavelength" in found:
+        detail = "A tube is chosen and a wavelength typed: give one of them."
+        raise UserInputError("wavelength_ambiguous", detail, context={"field": "wavelength"})
+    if "monochromator" in given:
+        found["monochromator_two_theta_deg"] = _number(given, "monochromator")
+    return found
+
+
+def _fit(given: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "lower" in given or "upper" in given:
+        if not ("lower" in given and "upper" in given):
+            detail = "Give both ends of the range to fit, or none."
+            raise UserInputError("range_invalid", detail, context={"field": "lower"})
+        limits = found["two_theta_limits_deg"] = [_number(given, "lower"), _number(given, "upper")]
+        if not limits[0] < limits[1]:
+            detail = f"The range to fit ends before it begins: {limits[0]:g} to {limits[1]:g}."
+            raise UserInputError("range_invalid", detail, context={"field": "lower"})
+    if "excluded" in given:
+        found["excluded_regions_deg"] = [_region(part) for part in given["excluded"].split(",") if part.strip()]
+    if "background_terms" in given:
+        found["background_terms"] = _number(given, "background_terms", whole=True)
+    return found
+
+
+def _region(text: str) -> list[float]:
+    match = _REGION.fullmatch(text)
+    if match is None:
+        detail = f"{text.strip()!r:.40} is no region: write them as 37.5-38.2, 44-45."
+        raise UserInputError("region_invalid", detail, context={"field": "excluded"})
+    return sorted((float(match[1]), float(match[2])))
+
+
+def _number(given: Mapping[str, str], name: str, *, whole: bool = False) -> float:
+    try:
+        value = float(given[name].replace(",", "."))
+    except ValueError:
+        detail = f"{given[name]!r:.40} is no number."
+        raise UserInputError("number_invalid", detail, context={"field": name}) from None
+    return int(value) if whole and value == int(value) else value
