@@ -16,6 +16,7 @@ _SECRET_NAMES = re.compile(r"authorization|cookie|secret|token|password|passwd|a
 _SECRET_TEXTS = (
     (re.compile(r"axr_[0-9a-f]{32}_[A-Za-z0-9_-]+"), "axr_***"),
     (re.compile(r"whsec_[A-Za-z0-9+/=]+"), "whsec_***"),
+    (re.compile(r"(/links/)[A-Za-z0-9_-]+\.?[A-Za-z0-9_-]*"), r"\1***"),
     (re.compile(r"\b(sk|pk)-[A-Za-z0-9_-]{16,}"), r"\1-***"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+"), r"\1 ***"),
     (re.compile(r"([a-z][a-z0-9+.-]*://[^/\s:@]*):[^/\s@]+@"), r"\1:***@"),

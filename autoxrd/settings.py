@@ -45,6 +45,8 @@ class Settings(BaseSettings):
     """Sustained rate of one key, in each API process; bursts may be twice as large."""
     open_jobs: Annotated[int, Field(gt=0)] = 10_000
     """Open jobs that an owner made by `autoxrd serve` may have."""
+    retention_days: Annotated[float, Field(gt=0.0)] | None = None
+    """A job is deleted so long after it is over; not set: never."""
     hooks_allow_loopback: bool = False
     """Let webhooks go to this machine itself, and over plain http: for a laptop and for tests, never in production."""
     log_level: str = "INFO"

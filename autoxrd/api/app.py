@@ -10,7 +10,20 @@ from autoxrd import __version__
 from autoxrd.api import problems
 from autoxrd.api.context import ApiContext
 from autoxrd.api.observing import Observing
-from autoxrd.api.routes import catalogue, control, events, files, graph, health, jobs, keys, reviews, webhooks
+from autoxrd.api.routes import (
+    audit,
+    catalogue,
+    control,
+    events,
+    files,
+    graph,
+    health,
+    jobs,
+    keys,
+    links,
+    reviews,
+    webhooks,
+)
 from autoxrd.jobs.request import JobRequest
 
 __all__ = ["create_api", "openapi_document"]
@@ -25,6 +38,8 @@ ROUTERS = (
     catalogue.router,
     keys.router,
     webhooks.router,
+    links.router,
+    audit.router,
     health.router,
 )
 

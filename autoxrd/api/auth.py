@@ -6,6 +6,7 @@ of somebody else can make a browser send a request, and what changes something a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -56,7 +57,7 @@ def _identity(request: Request, context: Context, credentials: _Credentials) -> 
         raise AccessDenied("key_missing", "Send an API key: 'Authorization: Bearer axr_...'.")
     identity = identify(context, token)
     request.state.owner = identity.owner_id
-    return identity
+    return replace(identity, request_id=request.state.request_id)
 
 
 _Identified = Annotated[Identity, Depends(_identity)]

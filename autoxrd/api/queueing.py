@@ -29,6 +29,7 @@ def queue_job(context: ApiContext, identity: Identity, intake: Intake, *, idempo
         request_hash=intake.fingerprint,
         queue="light",
         files=intake.files,
+        actor=identity.actor,
     )
     done = submit(context.database, job, idempotency_key=idempotency_key)
     if not done.repeated:

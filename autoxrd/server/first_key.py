@@ -7,6 +7,8 @@ from datetime import timedelta
 
 from autoxrd.errors import UserInputError
 from autoxrd.settings import Settings
+from autoxrd.store.service import audit
+from autoxrd.store.service.audit import Actor
 from autoxrd.store.service.budgets import set_limits
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.keys import Scope, ensure_owner, issue_key
@@ -36,7 +38,10 @@ def limit(settings: Settings, *, owner: str, limits: Mapping[str, float]) -> dic
         StorageError: the database cannot be reached.
     """
     with _database(settings) as database:
-        return set_limits(database, ensure_owner(database, owner), limits)
+        owner_id = ensure_owner(database, owner)
+        if limits:
+            audit.write(database, Actor(owner_id), "owner.limit", owner_id, dict(limits))
+        return set_limits(database, owner_id, limits)
 
 
 def _database(settings: Settings) -> Database:

@@ -15,6 +15,7 @@ from autoxrd.errors import StorageError, UserInputError
 from autoxrd.hooks.addresses import Guard
 from autoxrd.hooks.dispatcher import Dispatcher
 from autoxrd.jobs.celery_queue import Broker, Nudger, run_worker
+from autoxrd.jobs.housekeeping import Housekeeper
 from autoxrd.jobs.local import QUEUES
 from autoxrd.jobs.reaper import Reaper
 from autoxrd.logs import configure_logs, get_logger
@@ -74,6 +75,8 @@ def scheduler(settings: Settings) -> None:
     guard = Guard(allow_loopback=settings.hooks_allow_loopback)
     with _database(settings) as database, Dispatcher(database, guard) as hooks:
         hooks.start()
+        keeper = Housekeeper(database, settings.retention_days)
+        keeper.start()
         reaper = Reaper(database, settings.lease_seconds)
         while not stop.wait(TICK_SECONDS):
             try:
@@ -81,6 +84,7 @@ def scheduler(settings: Settings) -> None:
                 broker.top_up(database, QUEUES)
             except StorageError as error:
                 log.warning("tick_failed", code=error.code, detail=error.detail)
+        keeper.close()
 
 
 def _broker(settings: Settings) -> Broker:

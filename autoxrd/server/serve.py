@@ -10,6 +10,7 @@ import uvicorn
 from autoxrd.errors import UserInputError
 from autoxrd.hooks.addresses import Guard
 from autoxrd.hooks.dispatcher import Dispatcher
+from autoxrd.jobs.housekeeping import Housekeeper
 from autoxrd.jobs.local import LocalDispatcher
 from autoxrd.jobs.reaper import Reaper
 from autoxrd.logs import configure_logs
@@ -52,10 +53,13 @@ def serve(settings: Settings, tell: object = print) -> None:
             local = LocalDispatcher(steps, settings)
             hooks = Dispatcher(steps, Guard(allow_loopback=settings.hooks_allow_loopback))
             hooks.start()
+            keeper = Housekeeper(steps, settings.retention_days)
+            keeper.start()
             app = build_app(settings, database, nudge=local.nudge, start=local.start, stop=local.stop)
             tell(f"AutoXRD listens on http://{settings.host}:{settings.port}")
             tell(f"API key (valid until the next start, {KEY_DAYS} days at most): {key.token}")
             uvicorn.run(app, host=settings.host, port=settings.port, log_config=None, access_log=False)
+            keeper.close()
             hooks.close()
             steps.close()
     finally:

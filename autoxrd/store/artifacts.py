@@ -6,6 +6,7 @@ a file is never changed after it was written, equal bytes are stored once, and e
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,7 @@ class ArtifactStore:
         path = self.path(artifact)
         try:
             if self._holds(path, data):
+                os.utime(path)  # a sweep must not take for old what is about to be named anew
                 return artifact
             self._make_room(path.parent)
             write_durable(path, data, scratch=self.root / _SCRATCH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BindParameter, Insert, ScalarSelect, bindparam, exists, insert, select
+from sqlalchemy import BindParameter, Insert, ScalarSelect, Table, bindparam, exists, insert, select
 from sqlalchemy.orm import Session
 
 from autoxrd.errors import NotFound, StorageError
@@ -71,33 +71,35 @@ _JOB: BindParameter[str] = bindparam("job")
 _STATE: BindParameter[str | None] = bindparam("state")
 
 
-def _newest(table: type[StateRow | EdgeRow | EventRow], name: str) -> ScalarSelect[Any]:
-    query = select(getattr(table, name)).where(table.job_id == _JOB).order_by(table.ordinal.desc()).limit(1)
+# Of tables, not of mapped classes, and built once: the mapping and the building would cost more than the execution.
+_STATES, _EDGES, _EVENTS = table_of(StateRow), table_of(EdgeRow), table_of(EventRow)
+
+
+def _newest(table: Table, name: str) -> ScalarSelect[Any]:
+    query = select(table.c[name]).where(table.c.job_id == _JOB).order_by(table.c.ordinal.desc()).limit(1)
     return query.scalar_subquery()
 
 
 def _asked(name: str) -> ScalarSelect[Any]:
-    query = select(getattr(StateRow, name)).where(StateRow.job_id == _JOB, StateRow.id == _STATE)
-    return query.scalar_subquery()
+    return select(_STATES.c[name]).where(_STATES.c.job_id == _JOB, _STATES.c.id == _STATE).scalar_subquery()
 
 
-# Built once: to build a statement costs more than to execute it.
 _PLACE = select(
-    _newest(StateRow, "ordinal"),
-    _newest(EdgeRow, "ordinal"),
-    _newest(EventRow, "ordinal"),
-    _newest(EdgeRow, "chain_hash"),
-    _newest(EventRow, "chain_hash"),
-    select(EventRow.kind)
-    .where(EventRow.job_id == _JOB, EventRow.kind.in_([EventKind.FINISHED.value, EventKind.RESUMED.value]))
-    .order_by(EventRow.ordinal.desc())
+    _newest(_STATES, "ordinal"),
+    _newest(_EDGES, "ordinal"),
+    _newest(_EVENTS, "ordinal"),
+    _newest(_EDGES, "chain_hash"),
+    _newest(_EVENTS, "chain_hash"),
+    select(_EVENTS.c.kind)
+    .where(_EVENTS.c.job_id == _JOB, _EVENTS.c.kind.in_([EventKind.FINISHED.value, EventKind.RESUMED.value]))
+    .order_by(_EVENTS.c.ordinal.desc())
     .limit(1)
     .scalar_subquery(),
     _asked("chain_hash"),
     _asked("parent_id"),
-    exists().where(EdgeRow.job_id == _JOB, EdgeRow.candidate_id == _STATE, EdgeRow.status == "accepted"),
+    exists().where(_EDGES.c.job_id == _JOB, _EDGES.c.candidate_id == _STATE, _EDGES.c.status == "accepted"),
 )
-_RECORDED = select(exists().where(StateRow.job_id == _JOB, StateRow.id == _STATE))
+_RECORDED = select(exists().where(_STATES.c.job_id == _JOB, _STATES.c.id == _STATE))
 _INSERTS: dict[type[Row], Insert] = {row: insert(table_of(row)) for row in (JobRow, StateRow, EdgeRow, EventRow)}
 
 

@@ -20,19 +20,8 @@ from autoxrd.store.service.models import ServiceBase
 from .factory import queued
 from .test_leases import RECORD
 
-TABLES = {
-    "owners",
-    "api_keys",
-    "service_jobs",
-    "feed",
-    "steps",
-    "job_files",
-    "uploads",
-    "idempotency",
-    "reviews",
-    "webhooks",
-    "deliveries",
-}
+TABLES = {"owners", "api_keys", "service_jobs", "feed", "steps", "job_files", "uploads", "idempotency", "reviews"}
+TABLES |= {"webhooks", "deliveries", "audit", "service_secrets"}
 GRAPH = {"jobs", "states", "edges", "events"}
 
 
@@ -81,6 +70,22 @@ def test_up_and_down_with_data(database: Database) -> None:
     with_a_graph_of(database)
 
 
+def test_each_revision_goes_down_and_up_with_data(database: Database) -> None:
+    job = with_a_graph(database)
+    with database.reading() as session:
+        before = session.execute(text("SELECT id, owner_id, title, state, feed_last FROM service_jobs")).all()
+    for revision in ("0003", "0002", "0001"):
+        migrate.downgrade(database.writer, revision, history=migrate.SERVICE)
+        migrate.upgrade(database.writer, history=migrate.SERVICE)
+        with database.reading() as session:
+            assert (
+                session.execute(text("SELECT id, owner_id, title, state, feed_last FROM service_jobs")).all() == before
+            )
+            assert session.scalar(text("SELECT stored_bytes FROM service_jobs")) == 0
+    assert JobGraph.open(database, job).events()
+    assert with_a_graph(database)
+
+
 def with_a_graph_of(database: Database) -> None:
     """The database works again."""
     assert with_a_graph(database)
@@ -96,9 +101,16 @@ def test_the_database_itself_refuses_to_change_what_was_recorded(
         connection.execute(text(statement.format(table)))
 
 
+@pytest.mark.parametrize("statement", ["UPDATE audit SET action = 'nothing'", "DELETE FROM audit"])
+def test_the_audit_log_is_append_only(database: Database, statement: str) -> None:
+    queued(database)
+    with pytest.raises(DBAPIError, match="append_only"), database.writer.begin() as connection:
+        connection.execute(text(statement))
+
+
 def test_postgresql_refuses_truncation_too(database: Database) -> None:
     if database.dialect != "postgresql":
         pytest.skip("SQLite has no TRUNCATE")
-    for table in ("feed", "steps", "edges"):
+    for table in ("feed", "steps", "edges", "audit"):
         with pytest.raises(DBAPIError, match="append_only"), database.writer.begin() as connection:
             connection.execute(text(f"TRUNCATE {table} CASCADE"))

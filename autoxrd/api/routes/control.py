@@ -42,6 +42,6 @@ def retry(job_id: str, context: Context, identity: Writer) -> JobOut:
 
 
 def _ask(context: ApiContext, identity: Identity, job_id: str, wish: str) -> JobOut:
-    ask(context.database, job_id, identity.owner_id, wish)
+    ask(context.database, job_id, identity.owner_id, wish, actor=identity.actor)
     context.nudge()
     return JobOut.of(find_job(context.database, job_id, identity.owner_id))

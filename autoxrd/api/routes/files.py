@@ -13,9 +13,11 @@ from autoxrd.api.intake import store_upload
 from autoxrd.api.models import FileOut
 from autoxrd.api.problems import responses
 from autoxrd.errors import NotFound
+from autoxrd.store.service.budgets import require_room
 from autoxrd.store.service.files import StoredFile, add_upload, artifact_of_job, job_file, job_files
+from autoxrd.store.service.retention import delete_upload
 
-__all__ = ["router"]
+__all__ = ["router", "send_file"]
 
 router = APIRouter(prefix="/api/v1", tags=["files"])
 
@@ -38,7 +40,7 @@ def list_files(job: OwnJob, context: Context) -> list[FileOut]:
 @router.get("/jobs/{job_id}/files/{name:path}", response_class=Response, responses=responses(404))
 def get_file(job: OwnJob, context: Context, name: str, if_none_match: _Match = None) -> Response:
     """Get a file of the report by its name, e.g. `parameters.csv` or `engine/model.inp`."""
-    return _send(context, job_file(context.database, job.id, "report", name), if_none_match)
+    return send_file(context, job_file(context.database, job.id, "report", name), if_none_match)
 
 
 @router.get("/jobs/{job_id}/report.{form}", response_class=Response, responses=responses(404))
@@ -60,7 +62,7 @@ def get_report(
         found = next((f for f in files if f.name == name), None)
     if found is None:
         raise NotFound("report_not_found", f"The job is {job.state} and has no such report (yet).")
-    return _send(context, found, if_none_match, inline=form == "html")
+    return send_file(context, found, if_none_match, inline=form == "html")
 
 
 @router.get("/jobs/{job_id}/artifacts/{sha256}", response_class=Response, responses=responses(404))
@@ -68,18 +70,26 @@ def get_artifact(job: OwnJob, context: Context, sha256: _Sha256, if_none_match: 
     """Get an artifact that the job's graph or files name."""
     media_type = artifact_of_job(context.database, job.id, sha256)
     size = context.database.artifacts.size(sha256)
-    return _send(context, StoredFile("artifact", sha256, sha256, size, media_type), if_none_match)
+    return send_file(context, StoredFile("artifact", sha256, sha256, size, media_type), if_none_match)
 
 
 @router.post("/artifacts", status_code=201, responses=responses(400, 413, 507))
 def upload(context: Context, identity: Writer, file: UploadFile) -> FileOut:
     """Store a file, to be named in requests; the same bytes are stored once."""
+    require_room(context.database, identity.owner_id)
     name, stored = store_upload(context, file)
     add_upload(context.database, identity.owner_id, name, stored)
     return FileOut(role="upload", name=name, sha256=stored.sha256, size=stored.size, media_type=stored.media_type)
 
 
-def _send(context: ApiContext, file: StoredFile, if_none_match: str | None, *, inline: bool = False) -> Response:
+@router.delete("/artifacts/{sha256}", status_code=204, responses=responses(404))
+def delete_artifact(context: Context, identity: Writer, sha256: _Sha256) -> None:
+    """Forget an upload; jobs that were made with it keep it."""
+    delete_upload(context.database, identity.actor, sha256)
+
+
+def send_file(context: ApiContext, file: StoredFile, if_none_match: str | None, *, inline: bool = False) -> Response:
+    """Answer with a file, which is never run as a page of this service."""
     tag = f'"{file.sha256}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if if_none_match is not None and tag in if_none_match.replace(" ", "").split(","):

@@ -15,6 +15,7 @@ from autoxrd.api.problems import responses
 from autoxrd.api.queueing import queue_job
 from autoxrd.domain.lifecycle import JobState
 from autoxrd.store.service.listing import Filters, find_job, list_jobs
+from autoxrd.store.service.retention import delete_job
 
 __all__ = ["router"]
 
@@ -91,6 +92,12 @@ def get_jobs(
     )
     page = list_jobs(context.database, identity.owner_id, filters, cursor=cursor, limit=limit)
     return JobList(jobs=[JobOut.of(job) for job in page.jobs], next_cursor=page.next_cursor)
+
+
+@router.delete("/jobs/{job_id}", status_code=204, responses=responses(404, 409))
+def delete(job_id: str, context: Context, identity: Writer) -> None:
+    """Delete a job that is over: its files and its request. The audit log keeps that it was and what was done."""
+    delete_job(context.database, job_id, identity.actor)
 
 
 @router.get("/jobs/{job_id}", response_model=JobOut, responses={304: {"description": "Not Modified"}, **responses(404)})

@@ -63,7 +63,7 @@ def create_key(context: Context, identity: KeyManager, wanted: KeyRequest) -> Ke
                 raise require_scope_error(scope.value)
     lifetime = None if wanted.expires_in_days is None else timedelta(days=wanted.expires_in_days)
     scopes = [scope.value for scope in wanted.scopes]
-    made = issue_key(context.database, identity.owner_id, wanted.name, scopes, lifetime=lifetime)
+    made = issue_key(context.database, identity.owner_id, wanted.name, scopes, lifetime=lifetime, actor=identity.actor)
     return KeyMade(id=made.id, token=made.token)
 
 
@@ -72,4 +72,4 @@ def delete_key(
     context: Context, identity: KeyManager, key_id: Annotated[str, Path(pattern=r"^[0-9a-f-]{36}$")]
 ) -> None:
     """Revoke a key at once."""
-    revoke(context.database, identity.owner_id, key_id)
+    revoke(context.database, identity.owner_id, key_id, actor=identity.actor)

@@ -80,7 +80,7 @@ def review(
     """
     action = _checked(said.action) if isinstance(said, Addition) else None
     wanted = Answer(Decision(said.decision), action, said.note)
-    found = answer(context.database, job_id, identity.owner_id, wanted)
+    found = answer(context.database, job_id, identity.owner_id, wanted, actor=identity.actor)
     context.nudge()
     return ReviewOut.model_validate(found)
 

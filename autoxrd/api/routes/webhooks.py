@@ -13,7 +13,7 @@ from autoxrd.api.auth import HookManager
 from autoxrd.api.context import Context
 from autoxrd.api.problems import responses
 from autoxrd.hooks.addresses import LONGEST_URL
-from autoxrd.store.service import outbox, webhooks
+from autoxrd.store.service import audit, outbox, webhooks
 
 __all__ = ["router"]
 
@@ -86,6 +86,7 @@ def create_webhook(context: Context, identity: HookManager, wanted: WebhookReque
     """Register an address for events; the secret that signs them is shown this once."""
     context.guard.check(wanted.url)
     made = webhooks.register(context.database, identity.owner_id, wanted.url, wanted.kinds, every_job=wanted.every_job)
+    audit.write(context.database, identity.actor, "webhook.create", made.webhook.id, {"url": wanted.url})
     return WebhookMade(webhook=WebhookOut.model_validate(made.webhook), secret=made.secret)
 
 
@@ -105,6 +106,7 @@ def get_webhook(context: Context, identity: HookManager, webhook_id: _Id) -> Web
 def delete_webhook(context: Context, identity: HookManager, webhook_id: _Id) -> None:
     """Send nothing more there."""
     webhooks.delete(context.database, identity.owner_id, webhook_id)
+    audit.write(context.database, identity.actor, "webhook.delete", webhook_id)
 
 
 @router.post("/{webhook_id}/rotate", responses=responses(404))
@@ -114,6 +116,7 @@ def rotate_secret(
     """Make a new secret; for a while messages carry a signature by the last one too."""
     overlap = timedelta(seconds=(wanted or RotateRequest()).overlap_seconds)
     made = webhooks.rotate(context.database, identity.owner_id, webhook_id, overlap=overlap)
+    audit.write(context.database, identity.actor, "webhook.rotate", webhook_id)
     return WebhookMade(webhook=WebhookOut.model_validate(made.webhook), secret=made.secret)
 
 

@@ -22,22 +22,35 @@ from autoxrd.store.service.database import now_text
 from autoxrd.store.service.models import OwnerRow, ServiceJobRow, StepRow
 from autoxrd.store.service.transition import touch
 
-__all__ = ["book"]
+__all__ = ["book", "store"]
 
 
+# Built once, and of tables: a statement that names mapped classes makes the session look through all it holds first.
+_OWNERS = table_of(OwnerRow)
 _SPEND = (
-    update(table_of(OwnerRow))
-    .where(OwnerRow.id == bindparam("owner"))
+    update(_OWNERS)
+    .where(_OWNERS.c.id == bindparam("owner"))
     .values(
-        steps_used=OwnerRow.steps_used + bindparam("steps"),
-        engine_seconds_used=OwnerRow.engine_seconds_used + bindparam("engine_seconds"),
+        steps_used=_OWNERS.c.steps_used + bindparam("steps"),
+        engine_seconds_used=_OWNERS.c.engine_seconds_used + bindparam("engine_seconds"),
     )
+)
+_STORE = (
+    update(_OWNERS)
+    .where(_OWNERS.c.id == bindparam("owner"))
+    .values(stored_bytes=_OWNERS.c.stored_bytes + bindparam("size"))
 )
 _INSERT = insert(table_of(StepRow))
 
 
 def book(
-    session: Session, job: ServiceJobRow, row: Row, *, attempt: Attempt | None = None, state: FitState | None = None
+    session: Session,
+    job: ServiceJobRow,
+    row: Row,
+    stored: int = 0,
+    *,
+    attempt: Attempt | None = None,
+    state: FitState | None = None,
 ) -> None:
     """Keep the books for a row just added to the job's graph.
 
@@ -45,6 +58,7 @@ def book(
         session: the transaction that added it.
         job: the job's row, locked.
         row: of the graph.
+        stored: bytes that it names.
         attempt: what an edge says.
         state: the root, or the edge's candidate.
     """
@@ -57,7 +71,15 @@ def book(
         _finish(session, job, row)
     elif isinstance(row, EventRow) and row.kind == EventKind.FORFEIT:
         feed.append(session, job, "step.lost", json.loads(row.content)["data"])
+    if stored:
+        store(session, job, stored)
     touch(job)
+
+
+def store(session: Session, job: ServiceJobRow, size: int) -> None:
+    """Count bytes that a job names, for it and its owner; equal contents count each time."""
+    job.stored_bytes += size
+    session.execute(_STORE, {"owner": job.owner_id, "size": size})
 
 
 def _root(session: Session, job: ServiceJobRow, row: StateRow, state: FitState | None) -> None:

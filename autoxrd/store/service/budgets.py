@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
+from autoxrd.errors import LimitExceeded
 from autoxrd.primitives import canonical_json
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.models import OwnerRow, ServiceJobRow
 
-__all__ = ["LIMITS", "Spent", "set_limits", "spent", "spent_by"]
+__all__ = ["LIMITS", "Spent", "has_room", "require_room", "set_limits", "spent", "spent_by"]
 
-LIMITS = ("open_jobs", "steps", "engine_seconds")
+LIMITS = ("open_jobs", "steps", "engine_seconds", "stored_bytes")
 """What can be limited for an owner, all jobs together."""
 
 
@@ -43,6 +44,30 @@ def spent_by(owner: OwnerRow) -> Spent | None:
     used = {"steps": owner.steps_used, "engine_seconds": owner.engine_seconds_used}
     over = (Spent(name, limits[name]) for name, amount in used.items() if name in limits and amount >= limits[name])
     return next(over, None)
+
+
+def has_room(owner: OwnerRow) -> None:
+    """Let nothing more be stored for an owner who has used what is allowed.
+
+    Raises:
+        LimitExceeded: ``storage_spent``.
+    """
+    limit = json.loads(owner.limits).get("stored_bytes")
+    if limit is not None and owner.stored_bytes >= limit:
+        raise LimitExceeded(
+            "storage_spent",
+            f"Your files and jobs have {owner.stored_bytes} bytes of {limit:.0f} allowed: delete some, then try again.",
+        )
+
+
+def require_room(database: Database, owner_id: str) -> None:
+    """Let nothing more be stored for an owner who has used what is allowed.
+
+    Raises:
+        LimitExceeded: ``storage_spent``.
+    """
+    with database.reading() as session:
+        has_room(session.get_one(OwnerRow, owner_id))
 
 
 def spent(database: Database, job_id: str) -> Spent | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from autoxrd.errors import NotFound
 from autoxrd.store.models import EdgeRow, JobRow, StateRow
 from autoxrd.store.service.database import Database, now_text
-from autoxrd.store.service.models import JobFileRow, UploadRow
+from autoxrd.store.service.models import JobFileRow, OwnerRow, UploadRow
 
 __all__ = ["NewFile", "StoredFile", "add_upload", "artifact_of_job", "job_file", "job_files", "put_files", "upload_of"]
 
@@ -95,6 +95,10 @@ def artifact_of_job(database: Database, job_id: str, sha256: str) -> str:
 def add_upload(database: Database, owner_id: str, name: str, file: NewFile) -> None:
     """Note that an owner has uploaded these bytes and may name them."""
     with database.writing() as session:
+        known = session.get(UploadRow, (owner_id, file.sha256))
+        if known is None:
+            owner = update(OwnerRow).where(OwnerRow.id == owner_id)
+            session.execute(owner.values(stored_bytes=OwnerRow.stored_bytes + file.size))
         session.merge(
             UploadRow(owner_id=owner_id, sha256=file.sha256, name=name, size=file.size, created_at=now_text())
         )

@@ -15,9 +15,9 @@ from autoxrd.errors import LeaseLost, NotFound, StorageError
 from autoxrd.store.models import JobRow, Row
 from autoxrd.store.place import append_row, place_of
 from autoxrd.store.records import Attempt, EventKind, JobRecord
-from autoxrd.store.rows import job_row, json_text
+from autoxrd.store.rows import job_row, json_text, state_artifacts
 from autoxrd.store.service import feed, leases, reviews
-from autoxrd.store.service.books import book
+from autoxrd.store.service.books import book, store
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.files import NewFile, put_files
 from autoxrd.store.service.leases import Lease
@@ -124,6 +124,7 @@ class JobGraph(GraphWriter):
         require_artifacts(self.artifacts, [f.sha256 for f in files.values()])
         with self._transaction() as session:
             put_files(session, self.job_id, "report", files)
+            store(session, self._row(), sum(f.size for f in files.values()))
             move(session, self._row(), Trigger.COMPLETE, {"verdict": self._row().verdict})
 
     def _row(self) -> ServiceJobRow:
@@ -136,7 +137,8 @@ class JobGraph(GraphWriter):
         if self._lease is None:
             raise StorageError("graph_read_only", "This graph was opened for reading: only a worker appends to it.")
         try:
-            with self._database.writing() as session:
+            # One flush, at the end: the job's row changes with all that is booked, and nothing reads it back.
+            with self._database.writing() as session, session.no_autoflush:
                 self._booked = leases.check(session, self._lease)
                 yield session
         except IntegrityError as error:
@@ -148,6 +150,9 @@ class JobGraph(GraphWriter):
     def _wrote(
         self, session: Session, row: Row, *, attempt: Attempt | None = None, state: FitState | None = None
     ) -> None:
-        book(session, self._row(), row, attempt=attempt, state=state)
+        named = [] if state is None else state_artifacts(state)
+        named += [] if attempt is None else attempt.files.values()
+        stored = sum(self.artifacts.size(artifact) for artifact in named)
+        book(session, self._row(), row, stored, attempt=attempt, state=state)
         if attempt is not None and self._settles is not None:
             reviews.settle(session, self._row(), self._settles, attempt=attempt.ordinal)

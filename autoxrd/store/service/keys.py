@@ -22,6 +22,8 @@ from sqlalchemy.orm import Session
 
 from autoxrd.errors import AccessDenied, NotFound
 from autoxrd.primitives import canonical_json, sha256_hex
+from autoxrd.store.service import audit
+from autoxrd.store.service.audit import Actor
 from autoxrd.store.service.database import Database, new_id, now_text
 from autoxrd.store.service.models import KeyRow, OwnerRow
 
@@ -60,12 +62,19 @@ class Identity:
     Args:
         owner_id: whose jobs they see.
         key_id: the key they used.
+        request_id: in which request, as in the log.
     """
 
     owner_id: str
     owner_name: str
     key_id: str
     scopes: frozenset[str]
+    request_id: str | None = None
+
+    @property
+    def actor(self) -> Actor:
+        """Who that is in the audit log."""
+        return Actor(self.owner_id, self.key_id, self.request_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,13 @@ def ensure_owner(database: Database, name: str, *, limits: Mapping[str, Any] | N
 
 
 def issue_key(
-    database: Database, owner_id: str, name: str, scopes: Sequence[str], *, lifetime: timedelta | None
+    database: Database,
+    owner_id: str,
+    name: str,
+    scopes: Sequence[str],
+    *,
+    lifetime: timedelta | None,
+    actor: Actor | None = None,
 ) -> NewKey:
     """Make a key.
 
@@ -116,6 +131,7 @@ def issue_key(
         name: what it is for, as its owner says.
         scopes: what it may be used for.
         lifetime: how long it is valid; None for ever.
+        actor: who makes it, for the audit log; None for the owner without a key.
     """
     key_id, secret = new_id(), secrets.token_urlsafe(32)
     expires = None if lifetime is None else (datetime.now(UTC) + lifetime).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -130,6 +146,9 @@ def issue_key(
     )
     with database.writing() as session:
         session.add(row)
+        audit.note(
+            session, actor or Actor(owner_id), "key.create", key_id, {"name": name, "scopes": sorted(set(scopes))}
+        )
     return NewKey(key_id, f"axr_{key_id.replace('-', '')}_{secret}")
 
 
@@ -162,7 +181,7 @@ def list_keys(database: Database, owner_id: str) -> list[KeyView]:
         ]
 
 
-def revoke(database: Database, owner_id: str, key_id: str) -> None:
+def revoke(database: Database, owner_id: str, key_id: str, *, actor: Actor | None = None) -> None:
     """End a key at once, and the browser sessions that were begun with it.
 
     Raises:
@@ -173,6 +192,7 @@ def revoke(database: Database, owner_id: str, key_id: str) -> None:
         if session.scalar(mine) is None:
             raise NotFound("key_not_found", f"You have no key {key_id!r:.60}.")
         _end(session, owner_id, [key_id])
+        audit.note(session, actor or Actor(owner_id), "key.revoke", key_id)
 
 
 def revoke_named(database: Database, owner_id: str, name: str) -> None:

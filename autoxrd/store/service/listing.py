@@ -46,6 +46,7 @@ class JobView:
     engine_seconds_used: float
     tokens_used: int
     money_used: float
+    stored_bytes: int
     feed_last: int
     request: Mapping[str, Any]
     error: Mapping[str, Any] | None
@@ -90,7 +91,7 @@ def find_job(database: Database, job_id: str, owner_id: str | None) -> JobView:
     """
     with database.reading() as session:
         row = session.get(ServiceJobRow, job_id)
-    if row is None or (owner_id is not None and row.owner_id != owner_id):
+    if row is None or row.deleted_at is not None or (owner_id is not None and row.owner_id != owner_id):
         raise NotFound("job_not_found", f"There is no job {job_id!r:.60}.")
     return _view(row)
 
@@ -107,7 +108,8 @@ def list_jobs(
         cursor: id of the last job of the page before.
         limit: largest number of jobs.
     """
-    query = select(ServiceJobRow).where(ServiceJobRow.owner_id == owner_id).order_by(ServiceJobRow.id.desc())
+    mine = (ServiceJobRow.owner_id == owner_id, ServiceJobRow.deleted_at.is_(None))
+    query = select(ServiceJobRow).where(*mine).order_by(ServiceJobRow.id.desc())
     if cursor is not None:
         query = query.where(ServiceJobRow.id < cursor)
     if filters.states:

@@ -6,12 +6,13 @@ lease depends on them (`autoxrd.store.service.leases`).
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Float, ForeignKey, Index, Integer, MetaData, String, Text
+from sqlalchemy import BigInteger, Boolean, Float, ForeignKey, Index, Integer, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from autoxrd.store.models import Base as GraphBase
 
 __all__ = [
+    "AuditRow",
     "DeliveryRow",
     "FeedRow",
     "IdempotencyRow",
@@ -19,6 +20,7 @@ __all__ = [
     "KeyRow",
     "OwnerRow",
     "ReviewRow",
+    "SecretRow",
     "ServiceBase",
     "ServiceJobRow",
     "StepRow",
@@ -47,6 +49,7 @@ class OwnerRow(ServiceBase):
     engine_seconds_used: Mapped[float] = mapped_column(Float, default=0.0)
     tokens_used: Mapped[int] = mapped_column(Integer, default=0)
     money_used: Mapped[float] = mapped_column(Float, default=0.0)
+    stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
     created_at: Mapped[str] = mapped_column(String(32))
 
 
@@ -100,6 +103,8 @@ class ServiceJobRow(ServiceBase):
     engine_seconds_used: Mapped[float] = mapped_column(Float, default=0.0)
     tokens_used: Mapped[int] = mapped_column(Integer, default=0)
     money_used: Mapped[float] = mapped_column(Float, default=0.0)
+    stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
+    deleted_at: Mapped[str | None] = mapped_column(String(32))
     # what a list shows
     feed_last: Mapped[int] = mapped_column(Integer, default=0)
     rwp: Mapped[float | None] = mapped_column(Float)
@@ -213,6 +218,31 @@ class DeliveryRow(ServiceBase):
     next_at: Mapped[str] = mapped_column(String(32))
     history: Mapped[str] = mapped_column(Text)
     created_at: Mapped[str] = mapped_column(String(32))
+
+
+class AuditRow(ServiceBase):
+    """Who did what, when; append-only. No foreign keys: what it tells of may be gone."""
+
+    __tablename__ = "audit"
+    __table_args__ = (Index("ix_audit_owner", "owner_id", "id"),)
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    at: Mapped[str] = mapped_column(String(32))
+    owner_id: Mapped[str] = mapped_column(String(36))
+    key_id: Mapped[str | None] = mapped_column(String(36))
+    action: Mapped[str] = mapped_column(String(32))
+    subject: Mapped[str] = mapped_column(String(64))
+    request_id: Mapped[str | None] = mapped_column(String(64))
+    details: Mapped[str] = mapped_column(Text)
+
+
+class SecretRow(ServiceBase):
+    """A key of the service itself, shared by its processes."""
+
+    __tablename__ = "service_secrets"
+
+    name: Mapped[str] = mapped_column(String(32), primary_key=True)
+    secret: Mapped[str] = mapped_column(String(64))
 
 
 class UploadRow(ServiceBase):

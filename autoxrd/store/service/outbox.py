@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.orm import Session
 
 from autoxrd.errors import NotFound
@@ -34,6 +34,10 @@ CLAIM_SECONDS = 60
 
 KEPT_ATTEMPTS = 50
 _INSERT = insert(table_of(DeliveryRow))
+_WEBHOOKS = table_of(WebhookRow)
+_HOOKS = select(_WEBHOOKS.c.id, _WEBHOOKS.c.url, _WEBHOOKS.c.kinds, _WEBHOOKS.c.every_job).where(
+    _WEBHOOKS.c.owner_id == bindparam("owner"), _WEBHOOKS.c.disabled_at.is_(None)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +96,7 @@ def enqueue(session: Session, job: ServiceJobRow, kind: str, number: int, data: 
     told = _told(kind, data)
     if told is None:
         return
-    hooks = session.scalars(
-        select(WebhookRow).where(WebhookRow.owner_id == job.owner_id, WebhookRow.disabled_at.is_(None))
-    ).all()
+    hooks = session.execute(_HOOKS, {"owner": job.owner_id}).all()
     callback = json.loads(job.request).get("callback") if hooks else None
     now = now_text()
     content = {"job": job.id, "event": number, "title": job.title, **data}

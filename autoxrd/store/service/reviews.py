@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 from autoxrd.domain.lifecycle import FINAL, JobState, Trigger
 from autoxrd.errors import Conflict
 from autoxrd.primitives import canonical_json
-from autoxrd.store.service import feed
+from autoxrd.store.service import audit, feed
+from autoxrd.store.service.audit import Actor
 from autoxrd.store.service.database import Database, new_id, now_text
 from autoxrd.store.service.models import ReviewRow, ServiceJobRow
 from autoxrd.store.service.transition import locked, move, touch
@@ -95,7 +96,7 @@ def ask(
         move(session, job, Trigger.PAUSE, {"reason": "review"})
 
 
-def answer(database: Database, job_id: str, owner_id: str, said: Answer) -> ReviewView:
+def answer(database: Database, job_id: str, owner_id: str, said: Answer, *, actor: Actor | None = None) -> ReviewView:
     """Take a person's word; a job that waited for it goes on.
 
     Raises:
@@ -115,6 +116,8 @@ def answer(database: Database, job_id: str, owner_id: str, said: Answer) -> Revi
             row = question
             row.status, row.decision, row.note, row.answered_at = "answered", said.decision.value, said.note, now_text()
         feed.append(session, job, "review.answered", {"review": row.id, "decision": said.decision.value})
+        told = {"review": row.id, "decision": said.decision.value}
+        audit.note(session, actor or Actor(owner_id), "job.review", job_id, told)
         touch(job)
         if question is not None and job.state == JobState.WAITING:
             move(session, job, Trigger.RESUME)

@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from autoxrd.domain.lifecycle import CLAIMABLE, FINAL, JobState
 from autoxrd.errors import Conflict, LimitExceeded
-from autoxrd.store.service import feed
-from autoxrd.store.service.budgets import spent_by
+from autoxrd.store.service import audit, feed
+from autoxrd.store.service.audit import Actor
+from autoxrd.store.service.budgets import has_room, spent_by
 from autoxrd.store.service.database import Database, new_id, now_text
 from autoxrd.store.service.files import NewFile, put_files
 from autoxrd.store.service.models import IdempotencyRow, OwnerRow, ServiceJobRow
@@ -29,6 +30,7 @@ class NewJob:
         request: canonical JSON of the request.
         request_hash: SHA-256 over the request and the digests of its files.
         files: inputs by name; their bytes are already stored.
+        actor: who asks, for the audit log; None for the owner without a key.
         queue: where its first step belongs.
     """
 
@@ -41,6 +43,7 @@ class NewJob:
     request_hash: str
     queue: str
     files: Mapping[str, NewFile] = field(default_factory=dict)
+    actor: Actor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ def submit(database: Database, job: NewJob, *, idempotency_key: str | None = Non
 
     Raises:
         Conflict: ``idempotency_key_reused``, the key belongs to another request.
-        LimitExceeded: ``jobs_open``, the owner has as many open jobs as allowed; ``budget_spent``, of the owner.
+        LimitExceeded: ``jobs_open``, the owner has as many open jobs as allowed; ``budget_spent``,
+            ``storage_spent``, of the owner.
     """
     if idempotency_key is None:
         return Submitted(_insert(database, job, None), repeated=False)
@@ -101,7 +105,8 @@ def _insert(database: Database, job: NewJob, key: str | None) -> str:
                 )
             )
             session.flush()  # here a parallel equal request waits, and then fails
-        _admit(session, job.owner_id)
+        stored = sum(file.size for file in job.files.values())
+        _admit(session, job.owner_id, stored)
         row = ServiceJobRow(
             id=job_id,
             owner_id=job.owner_id,
@@ -115,20 +120,25 @@ def _insert(database: Database, job: NewJob, key: str | None) -> str:
             created_at=now,
             updated_at=now,
             feed_last=0,
+            stored_bytes=stored,
         )
         session.add(row)
         session.flush()
         put_files(session, job_id, "input", job.files)
+        audit.note(session, job.actor or Actor(job.owner_id), "job.submit", job_id)
         feed.append(session, row, "job.accepted", {"title": job.title, "engine": job.engine, "planner": job.planner})
     return job_id
 
 
-def _admit(session: Session, owner_id: str) -> None:
-    """Hold the limit of open jobs, and let an owner who was away start level with the others, not ahead of them."""
+def _admit(session: Session, owner_id: str, stored: int) -> None:
+    """Hold the limits, and let an owner who was away start level with the others, not ahead of them."""
     owner = session.get_one(OwnerRow, owner_id)
     over = spent_by(owner)
     if over is not None:
         raise LimitExceeded("budget_spent", f"{over.text} Ask who runs the service for more.")
+    has_room(owner)
+    size = update(OwnerRow).where(OwnerRow.id == owner_id)
+    session.execute(size.values(stored_bytes=OwnerRow.stored_bytes + stored))
     limit = json.loads(owner.limits).get("open_jobs")
     final = [s.value for s in FINAL]
     mine = select(func.count()).where(ServiceJobRow.owner_id == owner_id, ServiceJobRow.state.not_in(final))

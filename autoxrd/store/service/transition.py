@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session
 from autoxrd.domain.lifecycle import FINAL, JobState, Trigger, target
 from autoxrd.errors import NotFound
 from autoxrd.primitives import canonical_json
-from autoxrd.store.service import feed
+from autoxrd.store.service import audit, feed
+from autoxrd.store.service.audit import Actor
 from autoxrd.store.service.database import Database, now_text
 from autoxrd.store.service.models import ServiceJobRow
 
@@ -30,7 +31,7 @@ def locked(session: Session, job_id: str, owner_id: str | None = None) -> Servic
     if owner_id is not None:
         query = query.where(ServiceJobRow.owner_id == owner_id)
     job = session.scalars(query.execution_options(populate_existing=True)).one_or_none()
-    if job is None:
+    if job is None or job.deleted_at is not None:
         raise NotFound("job_not_found", f"There is no job {job_id!r:.60}.")
     return job
 
@@ -68,7 +69,7 @@ def touch(job: ServiceJobRow) -> None:
     job.updated_at = now_text()
 
 
-def ask(database: Database, job_id: str, owner_id: str, wish: str) -> JobState:
+def ask(database: Database, job_id: str, owner_id: str, wish: str, *, actor: Actor | None = None) -> JobState:
     """Do what a person asks for: ``cancel``, ``pause``, ``resume`` or ``retry``. To ask again changes nothing.
 
     Returns:
@@ -81,6 +82,7 @@ def ask(database: Database, job_id: str, owner_id: str, wish: str) -> JobState:
     with database.writing() as session:
         job = locked(session, job_id, owner_id)
         state = JobState(job.state)
+        audit.note(session, actor or Actor(owner_id), f"job.{wish}", job_id, {"state": job.state})
         if wish == "cancel":
             if state in {JobState.CANCELLING, JobState.CANCELLED}:
                 return state
