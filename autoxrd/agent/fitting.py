@@ -11,6 +11,7 @@ from autoxrd.engines.encoding import structure_json
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult, EngineSession, Snapshot
 from autoxrd.errors import EngineError, PlannerError
 from autoxrd.gates.policy import plausibility_limits
+from autoxrd.gates.shapes import LISTS, Shape, shape_of
 from autoxrd.primitives import canonical_json
 from autoxrd.science.inputs import MeasureContext
 from autoxrd.science.observe import measure
@@ -52,12 +53,9 @@ def _edits(action: Action, parent: FitState, job: Job) -> tuple[Edit, ...]:
     settings = action.settings
     if action.instead_of:
         return (Edit("neutral", {"selectors": list(action.instead_of), "successors": list(action.parameters)}),)
-    if action.kind is ActionKind.PREFERRED_ORIENTATION and "axis" in settings:
-        return (Edit("texture", {"phase": settings["phase"], "axis": settings["axis"]}),)
-    if action.kind is ActionKind.DISPLACEMENT_PARAMETERS and "equal" in settings:
-        return (Edit("equal_uiso", {"phases": str(settings["equal"]).split()}),)
-    if action.kind is ActionKind.BACKGROUND_MODEL and "terms" in settings:
-        return (Edit("background", {"terms": settings["terms"]}),)
+    shape = shape_of(action)
+    if shape is not None:
+        return (_reshaping(action, shape),)
     if action.kind is ActionKind.EXCLUDE_REGION and "lower_deg" in settings:
         return (Edit("exclude", {"lower_deg": settings["lower_deg"], "upper_deg": settings["upper_deg"]}),)
     if action.kind is ActionKind.REMOVE_PHASE and "phase" in settings:
@@ -65,6 +63,16 @@ def _edits(action: Action, parent: FitState, job: Job) -> tuple[Edit, ...]:
     if action.kind is ActionKind.ADD_PHASE:
         return (_addition(action, parent, job),)
     return ()
+
+
+def _reshaping(action: Action, shape: Shape) -> Edit:
+    """Describe the form that the model shall have: the settings that belong to it, under the engine's names."""
+    values: dict[str, float | int | str | tuple[float, ...] | list[str]] = {}
+    for key, value in action.settings.items():
+        if key in shape.needed or key in shape.optional:
+            name = shape.names.get(key, key)
+            values[name] = str(value).split() if name in LISTS else value
+    return Edit(shape.edit, values)
 
 
 def _addition(action: Action, parent: FitState, job: Job) -> Edit:

@@ -96,9 +96,12 @@ def export_files(session: EngineSession, graph: GraphWriter, state: FitState) ->
     offered = get_engine(state.engine).capabilities().export_kinds
     for kind in (kind for kind in _EXPORTS if kind in offered):
         try:
-            files |= session.export(snapshot, [kind])
+            written = session.export(snapshot, [kind])
         except EngineError as error:
             notices.append(Notice("export_failed", f"The engine could not write its {kind} file: {error.detail}"))
+            continue
+        files |= written.files
+        notices += written.notices
     return files, notices
 
 

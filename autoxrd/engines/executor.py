@@ -19,12 +19,12 @@ from typing import TypeVar
 import numpy as np
 
 from autoxrd.domain.instrument import Instrument
-from autoxrd.domain.pattern import Pattern
+from autoxrd.domain.pattern import Notice, Pattern
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.decoding import decode_result
 from autoxrd.engines.encoding import structure_json
 from autoxrd.engines.launcher import ChildProcess, Launcher
-from autoxrd.engines.protocol import EngineCommand, EngineResult, Snapshot
+from autoxrd.engines.protocol import EngineCommand, EngineResult, Exported, Snapshot
 from autoxrd.errors import (
     EngineCrashed,
     EngineDiverged,
@@ -142,8 +142,8 @@ class ProtocolSession:
                 folder / "result.json", folder / "result.npz", engine=self.name, seconds=_number(answer.get("seconds"))
             )
 
-    def export(self, snapshot: Snapshot, kinds: Sequence[str]) -> Mapping[str, bytes]:
-        """Return files by name (refined CIF, native project, reflection list).
+    def export(self, snapshot: Snapshot, kinds: Sequence[str]) -> Exported:
+        """Return files (refined CIF, native project, reflection list) and what is to be said of them.
 
         Raises:
             EngineError: the process failed.
@@ -151,11 +151,12 @@ class ProtocolSession:
         self._check(snapshot)
         return self._repeated(lambda: self._export(snapshot, kinds))
 
-    def _export(self, snapshot: Snapshot, kinds: Sequence[str]) -> Mapping[str, bytes]:
+    def _export(self, snapshot: Snapshot, kinds: Sequence[str]) -> Exported:
         with _Folder(self) as folder:
             (folder / "snapshot.in").write_bytes(snapshot.payload)
             answer = self._ask("export", folder, kinds=list(kinds))
-            return {name: _read(folder / "files" / name) for name in _file_names(answer.get("files"))}
+            files = {name: _read(folder / "files" / name) for name in _file_names(answer.get("files"))}
+            return Exported(files, _notices(answer.get("notices")))
 
     def close(self) -> None:
         """End the engine's process."""
@@ -261,6 +262,17 @@ def _file_names(names: object) -> list[str]:
     if isinstance(names, list) and all(isinstance(name, str) and name and Path(name).name == name for name in names):
         return names
     raise EngineOutputInvalid("engine_files_invalid", "The engine's list of files is not one.")
+
+
+def _notices(told: object) -> tuple[Notice, ...]:
+    """Return what the engine says of its files: pairs of code and text."""
+    found = []
+    for pair in told if isinstance(told, list) else [None]:
+        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(item, str) for item in pair)):
+            text = "What the engine says of its files is no list of notices."
+            raise EngineOutputInvalid("engine_notices_invalid", text)
+        found.append(Notice(pair[0], pair[1]))
+    return tuple(found)
 
 
 def _read(path: Path) -> bytes:

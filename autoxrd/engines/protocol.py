@@ -22,6 +22,7 @@ __all__ = [
     "EngineCommand",
     "EngineResult",
     "EngineSession",
+    "Exported",
     "PhaseResult",
     "ReflectionTable",
     "Snapshot",
@@ -47,8 +48,13 @@ class Edit:
 
     Kinds: ``background`` (terms: int), ``range`` (lower_deg, upper_deg), ``exclude`` (lower_deg, upper_deg),
     ``texture`` (phase, axis), ``add_phase`` (structure as JSON text, form_factors, strain of its cell lengths, name of
-    the phase that it replaces or empty), ``remove_phase`` (phase), ``value`` (selector, value; for deterministic code
-    only, never from a planner).
+    the phase that it replaces or empty), ``remove_phase`` (phase), ``equal_uiso`` (phases), ``value`` (selector, value;
+    for deterministic code only, never from a planner).
+
+    Where the engine has them: ``background`` (function beside terms), ``background_peak`` (position_deg, width_deg),
+    ``background_debye`` (distance_angstrom), ``background_fixed`` (x_deg, y), ``broadening`` (phase, effect, model,
+    axis), ``harmonics`` (phase, order), ``anisotropic`` (phase, atoms, model), ``restrain_distances`` (phase, from, to,
+    distance_angstrom, esd_angstrom, within).
     """
 
     kind: str
@@ -166,6 +172,19 @@ class EngineResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Exported:
+    """Files of a state as the engine writes them.
+
+    Args:
+        files: content by name.
+        notices: what a person should know of them.
+    """
+
+    files: Mapping[str, bytes]
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """What an engine can do."""
 
@@ -206,8 +225,8 @@ class EngineSession(Protocol):
         """
         ...
 
-    def export(self, snapshot: Snapshot, kinds: Sequence[str]) -> Mapping[str, bytes]:
-        """Return files by name (refined CIF, native project, reflection list)."""
+    def export(self, snapshot: Snapshot, kinds: Sequence[str]) -> Exported:
+        """Return files (refined CIF, native project, reflection list)."""
         ...
 
     def close(self) -> None:

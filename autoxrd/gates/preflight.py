@@ -15,6 +15,7 @@ from autoxrd.gates.limits import BoundIndex
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.predictions import check_predictions
 from autoxrd.gates.selectors import canonical, is_selector, resolve, resolve_all
+from autoxrd.gates.shapes import shape_faults, shape_of
 from autoxrd.gates.sites import Sites
 from autoxrd.gates.tables import family_allowed
 
@@ -197,7 +198,11 @@ def _settings(action: Action, parent: FitState) -> list[str]:
             return ["a region has numbers for lower_deg and upper_deg"]
         if not -math.inf < lower < upper < math.inf:
             return ["a region has a finite lower_deg below its upper_deg"]
-    if action.kind is ActionKind.BACKGROUND_MODEL:
+    faults = shape_faults(action)
+    if faults:
+        return faults
+    shape = shape_of(action)
+    if action.kind is ActionKind.BACKGROUND_MODEL and (shape is None or shape.edit == "background"):
         terms = content.get("terms")
         if not isinstance(terms, int) or not 1 <= terms <= _MOST_TERMS:
             return [f"a background has 1 to {_MOST_TERMS} terms, not {terms!r}"]

@@ -3,13 +3,14 @@
 Grammar (DESIGN section 5; ``H`` histogram, ``P`` phase, ``L`` atom label)::
 
     selector  = ["histogram." H "."] body
-    body      = "background" [".*" | "." index]
+    body      = "background" [".*" | "." index | ".fixed" | ".peak" n "_" quantity | ".debye" n "_" quantity]
               | "instrument." ("zero" | "wavelength" | "ka2_ratio")
               | "sample." ("displacement" | "offset" | "offset_along" | "offset_across" | "transparency")
               | "profile." ("U" | "V" | "W" | "X" | "Y" | "Z" | "S/L" | "H/L" | "SH/L" | "*")
               | "absorption" | "extinction"
               | "phase." P "." ("scale" | "cell" ["." edge] | "size" | ... | "uiso" | "occupancy" | "position")
-              | "phase." P ".atom." L "." ("position" | "x" | "y" | "z" | "uiso" | "occupancy")
+              | "phase." P "." ("size.axial" | "strain." ("axial" | "S400" | ...) | "preferred_orientation.C_4_0" | ...)
+              | "phase." P ".atom." L "." ("position" | "x" | "y" | "z" | "uiso" | "u11" ... "u23" | "occupancy")
 
 ``P`` has letters, digits, ``_``, ``-``, ``+``. ``L`` is any text without blanks: labels like ``O1'`` or
 ``C2*`` occur in real files. ``*`` in ``P``, ``L`` or ``H`` is a wildcard; quantities are written out (only
@@ -51,6 +52,12 @@ _PHASE = frozenset(
 )
 _ATOM = frozenset({"position", "uiso", "occupancy"})
 _COORDINATES = frozenset({"x", "y", "z"})
+_TENSOR = frozenset({"u11", "u22", "u33", "u12", "u13", "u23"})
+_DIRECTED = {"size": r"axial", "strain": r"axial|S\d{3}", "preferred_orientation": r"C_\d{1,2}_m?\d{1,2}"}
+"""What a quantity of a phase that depends on direction consists of, beside itself."""
+_BACKGROUND_PART = re.compile(
+    r"fixed|peak\d{1,3}_(?:position|intensity|gauss|lorentz)|debye\d{1,3}_(?:amplitude|distance|uiso)"
+)
 _SPLITS = {"SH/L": frozenset({"S/L", "H/L"}), "offset": frozenset({"offset_along", "offset_across"})}
 """Selectors that stand for several parameters."""
 
@@ -165,6 +172,8 @@ def _parse_background(text: str, rest: str) -> Selector:
         return Selector(kind="background", quantity="background")
     if rest.isascii() and rest.isdigit():
         return Selector(kind="background", quantity="background", component=str(int(rest)))
+    if _BACKGROUND_PART.fullmatch(rest):
+        return Selector(kind="background", quantity="background", component=rest)
     raise _invalid(text, "the background has numbered terms, 'background.3', or all of them, 'background.*'")
 
 
@@ -180,8 +189,12 @@ def _parse_phase(text: str, rest: str) -> Selector:
             return Selector(kind="atom", phase=phase, label=label, quantity="position", component=quantity)
         if quantity in _ATOM:
             return Selector(kind="atom", phase=phase, label=label, quantity=quantity)
+        if quantity in _TENSOR:
+            return Selector(kind="atom", phase=phase, label=label, quantity="uiso", component=quantity)
         raise _invalid(text, f"an atom has {', '.join(sorted(_ATOM | _COORDINATES))}")
     quantity, _, component = tail.partition(".")
+    if quantity in _DIRECTED and re.fullmatch(_DIRECTED[quantity], component):
+        return Selector(kind="phase", phase=phase, quantity=quantity, component=component)
     if quantity == "cell" and component in _EDGES:
         return Selector(kind="phase", phase=phase, quantity="cell", component=component)
     if not component and "." not in tail:

@@ -47,6 +47,15 @@ _PHASE_WORDS = {
     "preferred_orientation": "March–Dollase coefficient",
     "extinction": "extinction coefficient",
 }
+_DIRECTED_WORDS = {
+    "preferred_orientation.C_": "coefficients of a texture in spherical harmonics",
+    "strain.S": "coefficients of an anisotropic microstrain (Stephens)",
+    "strain.axial": "uniaxial microstrain",
+    "size.axial": "uniaxial size broadening",
+    "u1": "anisotropic displacement parameters",
+    "u2": "anisotropic displacement parameters",
+    "u3": "anisotropic displacement parameters",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +163,14 @@ def _profile(rows: tuple[ParameterRow, ...], cite: _Cited) -> str:
     return joined(sentences) + "."
 
 
+def _phase_word(quantity: str) -> str | None:
+    """Return what a phase's refined number is called; one that depends on direction under the name of its law."""
+    for start, word in _DIRECTED_WORDS.items():
+        if quantity.startswith(start):
+            return word
+    return _PHASE_WORDS.get(quantity.split(".")[0])
+
+
 def _refined(inp: ReportInput, rows: tuple[ParameterRow, ...], cite: _Cited) -> str:
     free = [r for r in rows if r.released]
     common = [_INSTRUMENT_WORDS[r.name] for r in free if r.name in _INSTRUMENT_WORDS]
@@ -165,7 +182,7 @@ def _refined(inp: ReportInput, rows: tuple[ParameterRow, ...], cite: _Cited) -> 
     parts = [f"Refined in the last cycle were {joined(common)}"] if common else []
     for phase in inp.state.phases:
         own = [r for r in free if r.phase == phase.name]
-        words = [_PHASE_WORDS[k] for r in own if (k := r.quantity.split(".")[0]) in _PHASE_WORDS]
+        words = [word for r in own if (word := _phase_word(r.quantity))]
         if any(r.quantity == "preferred_orientation" for r in own):
             cite("march_dollase")
         if words:

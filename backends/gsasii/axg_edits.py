@@ -7,11 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from axg_additions import add_debye_term, add_peak, fix_background
+from axg_anisotropy import set_anisotropic, set_broadening, set_harmonics
+from axg_background import FUNCTIONS, NESTED, Background, fit_rows, function_rows
 from axg_model import build_model
 from axg_names import build_catalog
+from axg_phases import add_phase, phase_index, remove_phase
 from axg_prepare import MINIMUM_POINTS, MOST_TERMS
+from axg_restraints import restrain_distances
 from axg_state import State
-from axr_curves import chebyshev_rows, fit_chebyshev
 from axr_wire import Refused
 
 __all__ = ["EDITS", "apply_edits"]
@@ -36,44 +40,48 @@ def apply_edits(state: State, edits: list[dict[str, Any]]) -> State:
 
 
 def _background(state: State, values: dict[str, Any]) -> State:
-    """Change the number of terms and keep the curve as far as the new terms can follow it."""
-    terms = int(values["terms"])
+    """Change function or number of terms, and keep the curve as far as the new ones can follow it."""
+    old_kind, old_terms = state.background
+    kind, terms = str(values.get("function", old_kind)), int(values.get("terms", old_terms))
+    if kind not in FUNCTIONS:
+        raise ValueError(f"GSAS-II's background functions are {', '.join(FUNCTIONS)}")
     if not 1 <= terms <= MOST_TERMS:
         raise ValueError(f"the number of background terms must be between 1 and {MOST_TERMS}")
-    old = _coefficients(state)
-    if terms >= old.size:
-        return _with_background(state, np.concatenate([old, np.zeros(terms - old.size)]))
-    x, curve = _curve(state)
-    return _with_background(state, fit_chebyshev(x, curve, terms))
+    x = state.x[state.used()]
+    if kind == old_kind and kind in NESTED and terms >= old_terms:
+        old = np.array([state.values[f"background.{k}"] for k in range(old_terms)])
+        return _with_background(state, kind, np.concatenate([old, np.zeros(terms - old_terms)]))
+    return _with_background(state, kind, _followed(state, kind, terms, x, _curve(state, x)))
 
 
-def _coefficients(state: State) -> np.ndarray:
-    return np.array([state.values[f"background.{k}"] for k in range(state.background[1])])
+def _curve(state: State, x: np.ndarray) -> np.ndarray:
+    """Return the curve of the function's terms on the used points."""
+    return Background(state, x).terms(state.values)
 
 
-def _curve(state: State) -> tuple[np.ndarray, np.ndarray]:
-    x, coefficients = state.x[state.used()], _coefficients(state)
-    return x, chebyshev_rows(x, coefficients.size, float(x[0]), float(x[-1])).T @ coefficients
+def _followed(state: State, kind: str, terms: int, x: np.ndarray, curve: np.ndarray) -> np.ndarray:
+    return fit_rows(function_rows(kind, x, terms, state.values["instrument.wavelength"]), curve)
 
 
-def _with_background(state: State, coefficients: np.ndarray) -> State:
-    kept = {name: value for name, value in state.values.items() if not name.startswith("background.")}
+def _with_background(state: State, kind: str, coefficients: np.ndarray) -> State:
+    gone = {f"background.{number}" for number in range(state.background[1])}
+    kept = {name: value for name, value in state.values.items() if name not in gone}
     added = {f"background.{number}": float(value) for number, value in enumerate(coefficients)}
-    return replace(state, values=added | kept, background=(state.background[0], len(coefficients)))
+    return replace(state, values=added | kept, background=(kind, len(coefficients)))
 
 
 def _on_other_points(state: State, changed: State) -> State:
-    """Carry the background curve to another set of points: its polynomials live on the used range."""
-    x_old, curve = _curve(state)
-    x_new = changed.x[changed.used()]
+    """Carry the background curve to another set of points: its functions live on the used range."""
+    x_old, x_new = state.x[state.used()], changed.x[changed.used()]
     if x_new.size < MINIMUM_POINTS:
         raise ValueError(f"fewer than {MINIMUM_POINTS} points would remain")
-    terms = state.background[1]
+    kind, terms = state.background
     inside = x_new[(x_new >= x_old[0]) & (x_new <= x_old[-1])]
     if inside.size < terms:
         return changed
     # beyond the old range the curve is carried level: a polynomial must not be extrapolated
-    return _with_background(changed, fit_chebyshev(x_new, np.interp(x_new, x_old, curve), terms))
+    curve = np.interp(x_new, x_old, _curve(state, x_old))
+    return _with_background(changed, kind, _followed(state, kind, terms, x_new, curve))
 
 
 def _ends(values: dict[str, Any]) -> tuple[float, float]:
@@ -95,24 +103,20 @@ def _texture(state: State, values: dict[str, Any]) -> State:
     a, b, c = (round(float(value)) for value in values["axis"])
     if (a, b, c) == (0, 0, 0):
         raise ValueError("an axis has at least one index that is not zero")
-    index = _phase_index(state, values["phase"])
+    index = phase_index(state, values["phase"])
     phases = list(state.phases)
-    phases[index] = replace(phases[index], axis=(a, b, c))
+    phases[index] = replace(phases[index], axis=(a, b, c), harmonics=())
     name = f"phase.{phases[index].name}.preferred_orientation"
-    return replace(state, phases=tuple(phases)).with_values({name: 1.0})
+    kept = {key: value for key, value in state.values.items() if not key.startswith(f"{name}.")}
+    return replace(state, phases=tuple(phases), values={**kept, name: 1.0})
 
 
-def _remove_phase(state: State, values: dict[str, Any]) -> State:
-    gone = _phase_index(state, values["phase"])
-    if len(state.phases) == 1:
-        raise ValueError("the only phase cannot be removed")
-    prefix = f"phase.{state.phases[gone].name}."
-    return replace(
-        state,
-        phases=tuple(phase for index, phase in enumerate(state.phases) if index != gone),
-        values={name: value for name, value in state.values.items() if not name.startswith(prefix)},
-        intensities=tuple(rows for index, rows in enumerate(state.intensities) if index != gone),
-    )
+def _equal_uiso(state: State, values: dict[str, Any]) -> State:
+    """Let the atoms of phases share one displacement parameter, in the proportions they have."""
+    names = [str(name) for name in values["phases"]]
+    for name in names:
+        phase_index(state, name)
+    return replace(state, equal_uiso=tuple(sorted({*state.equal_uiso, *names})))
 
 
 def _value(state: State, values: dict[str, Any]) -> State:
@@ -146,19 +150,21 @@ def _neutral(state: State, values: dict[str, Any]) -> State:
     return state.with_values(changed)
 
 
-def _phase_index(state: State, name: object) -> int:
-    for index, phase in enumerate(state.phases):
-        if phase.name == name:
-            return index
-    raise ValueError(f"there is no phase {name}")
-
-
 EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
     "background": _background,
+    "background_peak": add_peak,
+    "background_debye": add_debye_term,
+    "background_fixed": fix_background,
+    "broadening": set_broadening,
+    "harmonics": set_harmonics,
+    "anisotropic": set_anisotropic,
+    "restrain_distances": restrain_distances,
     "range": _range,
     "exclude": _exclude,
     "texture": _texture,
-    "remove_phase": _remove_phase,
+    "add_phase": add_phase,
+    "remove_phase": remove_phase,
     "value": _value,
     "neutral": _neutral,
+    "equal_uiso": _equal_uiso,
 }

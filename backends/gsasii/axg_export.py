@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from axg_lebail import intensity_esds
 from axg_model import build_model
 from axg_names import build_catalog
 from axg_pattern import Computed, Engine
@@ -57,16 +58,33 @@ def export(state: State, kinds: list[str], folder: Path) -> tuple[list[str], Not
 def _hkl(job: _Job) -> None:
     """Write the reflections as a table."""
     rows = reflection_arrays(job.engine.model, job.seen)
+    esds = _matched_esds(job)
     with (job.folder / "reflections.csv").open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle)
         head = ["phase", "line", "h", "k", "l", "multiplicity", "d_angstrom", "two_theta_deg", "fwhm_deg", "f2_calc"]
-        writer.writerow([*head, "intensity"])
+        writer.writerow([*head, "intensity", *(["f2_esd"] if esds else [])])
         for number in range(len(rows["position"])):
             name = job.state.phases[int(rows["phase"][number])].name
             figures = [float(rows[key][number]) for key in ("d_angstrom", "position", "fwhm", "f2_calc", "intensity")]
             indices = [int(index) for index in rows["hkl"][number]]
+            if esds:
+                figures.append(esds[(int(rows["phase"][number]), *indices)])
             counted = [int(rows["line"][number]), *indices, int(rows["multiplicity"][number])]
             writer.writerow([name, *counted, *(f"{figure:.8g}" for figure in figures)])
+
+
+def _matched_esds(job: _Job) -> dict[tuple[int, ...], float]:
+    """Return the esd of every F^2 of a profile match by phase and indices; nothing for a structure's."""
+    state = job.state
+    if state.mode != "lebail":
+        return {}
+    columns = tuple(build_catalog(job.engine.model).freed(state.last.get("released", ())))
+    found = intensity_esds(Engine(job.engine.model), state.values, columns)
+    return {
+        (index, *(int(item) for item in hkl)): float(esd)
+        for index, (structure, esds) in enumerate(zip(job.engine.structures, found, strict=True))
+        for hkl, esd in zip(structure.hkl, esds, strict=True)
+    }
 
 
 def _native(job: _Job) -> None:

@@ -8,6 +8,7 @@ ends beside the minimum.
 from __future__ import annotations
 
 import numpy as np
+from axg_adp import COMPONENTS, damping
 from axg_model import Model
 from GSASII import GSASIIElem as G2elem
 from GSASII import GSASIIlattice as G2lat
@@ -56,9 +57,12 @@ def _block(model: Model, index: int, d: np.ndarray, rows: slice) -> dict[str, np
     places = np.array([numbers[f"{prefix}Amul:{k}"] for k in range(count)])
     uiso = np.array([numbers[f"{prefix}AUiso:{k}"] for k in range(count)])
     turned, phase = _phases(model, index, rows, position)
-    damping = 2.0 * np.pi**2 / d[rows, None] ** 2
-    power = _scattering(model, index, rows) * places * np.exp(-damping * uiso) / turned.shape[1]
+    fading = 2.0 * np.pi**2 / d[rows, None] ** 2
+    power = _scattering(model, index, rows) * places * np.exp(-fading * uiso) / turned.shape[1]
     waves = np.exp(1j * phase)
+    tensors = _tensors(model, index, turned)
+    for k, (factor, _) in tensors.items():
+        waves[:, :, k] = waves[:, :, k] * factor
     unit = power * waves.sum(axis=1)
     whole = np.conj(np.sum(share * unit, axis=1))[:, None]
     moved = 2j * np.pi * np.einsum("roi,roa->rai", turned, waves) * (share * power)[:, :, None]
@@ -67,8 +71,25 @@ def _block(model: Model, index: int, d: np.ndarray, rows: slice) -> dict[str, np
     found = {}
     for k in range(count):
         found[f"occupancy:{k}"] = by_share[:, k]
-        found[f"uiso:{k}"] = -damping[:, 0] * share[k] * by_share[:, k]
+        if k in tensors:
+            # what moves is the tensor; the isotropic equivalent follows it
+            found[f"uiso:{k}"] = np.zeros(len(by_share))
+            bent = np.einsum("uro,ro->ru", tensors[k][1], waves[:, :, k]) * (share[k] * power[:, k])[:, None]
+            found |= {f"{key}:{k}": 2.0 * np.real(whole[:, 0] * bent[:, n]) for n, key in enumerate(COMPONENTS)}
+        else:
+            found[f"uiso:{k}"] = -fading[:, 0] * share[k] * by_share[:, k]
         found |= {f"{axis}:{k}": by_place[:, k, number] for number, axis in enumerate("xyz")}
+    return found
+
+
+def _tensors(model: Model, index: int, turned: np.ndarray) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Return Debye-Waller factor, shape (r, o), and logarithmic slopes, (6, r, o), of each anisotropic atom."""
+    numbers, prefix = model.parameters, f"{index}::"
+    stars = np.sqrt(np.diag(G2lat.A2Gmat([numbers[f"{prefix}A{k}"] for k in range(6)])[0]))
+    found = {}
+    for k in model.state.phases[index].anisotropic:
+        tensor = np.array([numbers[f"{prefix}A{key.upper()}:{k}"] for key in COMPONENTS])
+        found[k] = damping(turned, tensor, stars)
     return found
 
 

@@ -11,7 +11,7 @@ from axg_edits import apply_edits
 from axg_gains import release_gains
 from axg_lebail import match_intensities
 from axg_model import Model, build_model
-from axg_names import Catalog, Column, build_catalog, quantity_of
+from axg_names import Catalog, Column, build_catalog
 from axg_pattern import Computed, Engine
 from axg_report import floor_notices, parameter_rows, phase_rows, reflection_arrays
 from axg_solve import Limits, Outcome, limits_of, refine
@@ -24,8 +24,7 @@ __all__ = ["execute"]
 MOST_ALIKE = 4
 AXIAL_SEED = 0.01
 """Start of S/L = H/L when released from GSAS-II's floor: there the asymmetry has no gradient."""
-SETTLED = 1e-4
-"""Relative change of the sum of squares at which a profile match has settled."""
+_FLOORED = ("profile.S/L", "_gauss", "_lorentz")
 
 _Result = tuple[State, dict[str, Any], dict[str, np.ndarray]]
 
@@ -54,6 +53,8 @@ def execute(state: State, command: dict[str, Any]) -> _Result:
         state = _matched(state, columns, limits, command, outcome)
     elif columns and command["cycles"] > 0:
         state = refine(state, columns, limits, command, outcome)
+    columns = [column for column in columns if column.name not in outcome.absent]
+    _note_absent(outcome)
     if columns and command["cycles"] > 0:
         record = {"released": list(command["released"]), "esds": outcome.esds(catalog.columns)}
         state = replace(state, last=record | {"cycles": outcome.cycles, "status": outcome.status})
@@ -77,28 +78,17 @@ def _note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> 
             outcome.notices.append(("selector_fixed", text))
 
 
+def _note_absent(outcome: Outcome) -> None:
+    for name in outcome.absent:
+        text = f"The data show nothing of {name}: it went to {'its floor' if name.endswith(_FLOORED) else 'zero'}"
+        outcome.notices.append(("effect_absent", f"{text} and is held there."))
+
+
 def _matched(state: State, columns: list[Column], limits: Limits, command: dict[str, Any], outcome: Outcome) -> State:
-    """Alternate between intensities and everything else until the sum of squares settles."""
-    linear = any(quantity_of(column.name) == "background" for column in columns)
-    shapes = any(quantity_of(column.name) != "background" for column in columns)
-    state = match_intensities(state, background=linear)
-    outcome.status, outcome.converged, before = "converged", not shapes, math.inf
-    while shapes and outcome.cycles < command["cycles"]:
-        cycles = outcome.cycles
-        state = refine(state, columns, limits, {**command, "cycles": command["cycles"] - cycles}, outcome)
-        outcome.cycles = max(outcome.cycles, cycles + 1)
-        state = match_intensities(state, background=linear)
-        after = _chi2(state)
-        if abs(before - after) <= SETTLED * after:
-            break
-        before, outcome.converged, outcome.status = after, False, "max_cycles"
-    return state
-
-
-def _chi2(state: State) -> float:
-    engine = Engine(build_model(state))
-    weighted = (engine.model.y - engine.compute(state.values).y) / engine.model.sigma
-    return float(weighted @ weighted)
+    """Refine what is free beside the intensities, which follow it, and leave the best ones in the state."""
+    if columns and command["cycles"] > 0:
+        state = refine(state, columns, limits, command, outcome)
+    return match_intensities(state)
 
 
 def _report(state: State, command: dict[str, Any], columns: list[Column], limits: Limits, outcome: Outcome) -> _Result:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from axg_background import NESTED, function_rows
 from axg_lines import march_dollase
 from axg_model import Model, cell_of
 from axg_names import Catalog, Column
 from axg_pattern import NARROW, Computed, Engine
-from axr_curves import chebyshev_rows
 from axr_score import basis, best_share, gain_of, project, solve_beside
 from GSASII import GSASIIlattice as G2lat
 
@@ -25,6 +25,8 @@ ATOM_COLUMNS = 120
 """A phase with more columns of atoms gets no gains of single atoms."""
 MORE_TERMS = 4
 """How many further background terms ``background.more`` stands for."""
+EQUAL = "@equal"
+"""Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter (the ``equal_uiso`` edit)."""
 MARCH_TRIALS = (0.5, 0.65, 0.8, 0.9, 1.12, 1.3, 1.6, 2.2)
 """March-Dollase coefficients that are tried: plates below 1, needles above. Steps and not a derivative: at r = 1
 all axes have the same one, and in a cubic phase it vanishes."""
@@ -80,6 +82,7 @@ def release_gains(
             counts[selector] = len(new)
         else:
             gains[selector], counts[selector] = _left(problem, names, blocked), 0
+    _add_equal(model, problem, catalog, base, rest, gains, counts)
     _add_terms(model, base, rest, gains, counts)
     _add_textures(engine, seen, base, rest, gains, counts)
     return gains, counts, notes
@@ -97,7 +100,7 @@ def _groups(model: Model, catalog: Catalog, notes: list[tuple[str, str]]) -> dic
     for selector, names in catalog.selectors.items():
         parts = selector.split(".")
         atomic = parts[0] == "phase" and parts[2] in ("atom", "uiso")
-        single_term = parts[0] == "background" and len(parts) > 1
+        single_term = parts[0] == "background" and len(parts) > 1 and parts[1] != "fixed"
         if names and selector not in _HIDDEN and not single_term and not (atomic and parts[1] in large):
             groups[selector] = names
     return groups
@@ -148,10 +151,34 @@ def _left(problem: _Problem, names: tuple[str, ...], blocked: set[str]) -> float
     return _gain(problem, own, base, project(base, problem.residual))
 
 
+def _add_equal(
+    model: Model,
+    problem: _Problem,
+    catalog: Catalog,
+    base: np.ndarray,
+    rest: np.ndarray,
+    gains: Gains,
+    counts: dict[str, int],
+) -> None:
+    """Add what one displacement parameter for all atoms of a phase would win, their proportions kept."""
+    values = model.state.values
+    for phase in model.state.phases:
+        names = catalog.selectors[f"phase.{phase.name}.uiso"]
+        if phase.name in model.state.equal_uiso or any(name in problem.free for name in names):
+            continue
+        known = [values[n] * problem.columns[n] for n in names if n in problem.columns and values[n] > 0.0]
+        if known:
+            name = f"phase.{phase.name}.uiso{EQUAL}"
+            gains[name] = solve_beside(np.sum(known, axis=0)[:, None], base, rest, RANK)[1]
+            counts[name] = 1
+
+
 def _add_terms(model: Model, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]) -> None:
     """Add what the next terms of the background would win."""
-    have = model.state.background[1]
-    rows = chebyshev_rows(model.x, have + MORE_TERMS, float(model.x[0]), float(model.x[-1]))[have:]
+    kind, have = model.state.background
+    if kind not in NESTED:
+        return
+    rows = function_rows(kind, model.x, have + MORE_TERMS, model.state.values["instrument.wavelength"])[have:]
     gains["background.more"] = solve_beside((rows / model.sigma).T, base, rest, RANK)[1]
     counts["background.more"] = MORE_TERMS
 

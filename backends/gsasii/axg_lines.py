@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from axg_model import FWHM_TO_VARIANCE, Model, cell_of
+from axg_broadening import harmonic_factor, size_widths, stephens_terms, strain_widths
+from axg_model import Model, cell_of
+from axg_shape import FWHM_TO_VARIANCE
 from GSASII import GSASIIlattice as G2lat
 from GSASII import GSASIIpwd as G2pwd
 
@@ -32,12 +34,16 @@ class Structure:
         hkl: shape (r, 3).
         multiplicity: Friedel pairs included, shape (r,).
         equivalents: every index that symmetry makes of each reflection, shape (r, operations, 3).
+        stephens: what the coefficients of an anisotropic microstrain are multiplied with, shape (k, r), or None.
+        group: GSAS-II's space group.
     """
 
     index: int
     hkl: np.ndarray
     multiplicity: np.ndarray
     equivalents: np.ndarray
+    stephens: np.ndarray | None
+    group: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,9 @@ def structure_of(model: Model, index: int) -> Structure:
     rows = model.reflections(index)["RefList"]
     group = model.phases[model.state.phases[index].name]["General"]["SGData"]
     rotations = np.array([operation[0].T for operation in group["SGOps"]])
-    return Structure(index, rows[:, :3], rows[:, 3], np.inner(rows[:, :3], rotations))
+    hkl = np.ascontiguousarray(rows[:, :3])
+    stephens = stephens_terms(hkl, group) if model.state.phases[index].stephens else None
+    return Structure(index, hkl, rows[:, 3], np.inner(hkl, rotations), stephens, group)
 
 
 def lines_of(model: Model, fixed: Structure, values: dict[str, float], f2: np.ndarray) -> Lines:
@@ -86,7 +94,7 @@ def lines_of(model: Model, fixed: Structure, values: dict[str, float], f2: np.nd
         d = 1.0 / np.sqrt(squared)
         position = _positions(state, values, d)
         half = np.radians(position[0] / 2.0)
-        variance, lorentz = _widths(model, fixed, values, half)
+        variance, lorentz = _widths(model, fixed, values, half, metric, d)
         factor = _factors(model, fixed, values, metric, position[0], f2)
     return Lines(d, position, np.maximum(variance, FLOOR), np.maximum(lorentz, FLOOR), factor)
 
@@ -109,14 +117,14 @@ def _positions(state: Any, values: dict[str, float], d: np.ndarray) -> np.ndarra
 
 
 def _widths(
-    model: Model, fixed: Structure, values: dict[str, float], half: np.ndarray
+    model: Model, fixed: Structure, values: dict[str, float], half: np.ndarray, metric: Any, d: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return variance (centideg^2) and Lorentzian width (centideg) before the floor."""
     tangent, cosine = np.tan(half), np.cos(half)
-    prefix = f"phase.{model.state.phases[fixed.index].name}"
+    phase = model.state.phases[fixed.index]
     u, v, w = (FWHM_TO_VARIANCE * values[f"profile.{key}"] for key in "UVW")
-    size = (values["profile.X"] + values[f"{prefix}.size"]) / cosine
-    strain = (values["profile.Y"] + values[f"{prefix}.strain"]) * tangent
+    size = (values["profile.X"] + size_widths(phase, values, fixed.hkl, metric)) / cosine
+    strain = (values["profile.Y"] + strain_widths(phase, values, fixed.hkl, metric, d, fixed.stephens)) * tangent
     return u * tangent**2 + v * tangent + w, 100.0 * (size + strain + values["profile.Z"])
 
 
@@ -134,6 +142,9 @@ def _factors(
     march = values.get(f"{prefix}.preferred_orientation", 1.0)
     if phase.axis is not None and march != 1.0:
         factor = factor * march_dollase(fixed, metric, phase.axis, march)
+    if phase.harmonics:
+        cell, reflection = cell_of(phase, values), state.geometry == "bragg_brentano"
+        factor = factor * harmonic_factor(phase, values, fixed.hkl, cell, theta, fixed.group, reflection=reflection)
     if state.geometry == "debye_scherrer":
         factor = factor * G2pwd.Absorb("Cylinder", values["absorption"], position, 0, 0)
     coefficient = values[f"{prefix}.extinction"]

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["Fit", "Problem", "Settings", "minimise", "normal_inverse"]
+__all__ = ["Fit", "Problem", "Settings", "minimise", "normal_inverse", "without_hidden"]
 
 Problem = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """From free parameters (k,) to weighted residual (n,), observed minus calculated, and the model's Jacobian (k, n)."""
@@ -192,3 +192,15 @@ def _finished(point: _Point, lower: np.ndarray, upper: np.ndarray, settings: Set
     return Fit(
         point.theta, point.chi2, cycles, status, shift, covariance, tuple(map(int, dropped)), tuple(map(int, held))
     )
+
+
+def without_hidden(fit: Fit, points: int, hidden: int) -> Fit:
+    """Return a fit whose esds know of further parameters that were solved for at every step.
+
+    Args:
+        fit: its normal matrix has these projected out, but not their number.
+        points: number of observations.
+        hidden: number of these parameters.
+    """
+    free = points - fit.theta.size
+    return replace(fit, covariance=fit.covariance * (free / max(free - hidden, 1))) if hidden else fit

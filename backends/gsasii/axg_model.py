@@ -10,10 +10,15 @@ import contextlib
 import io
 import math
 import random
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from axg_adp import COMPONENTS
+from axg_background import DEBYE
+from axg_broadening import STRAIN_TO_GSASII, gsasii_harmonic
+from axg_shape import FWHM_TO_VARIANCE
 from axg_state import PhaseModel, State
 from axg_symmetry import space_group
 from axr_wire import Refused
@@ -24,12 +29,10 @@ from GSASII import GSASIIobj as G2obj
 from GSASII import GSASIIspc as G2spc
 from GSASII import GSASIIstrIO as G2strIO
 
-__all__ = ["CELL", "FWHM_TO_VARIANCE", "HISTOGRAM", "Model", "build_model", "cell_of", "set_parameters"]
+__all__ = ["CELL", "HISTOGRAM", "Model", "background_entry", "build_model", "cell_of", "set_parameters", "shape_entry"]
 
 HISTOGRAM = "PWDR autoxrd"
 CELL = ("a", "b", "c", "alpha", "beta", "gamma")
-FWHM_TO_VARIANCE = 1e4 / (8.0 * math.log(2.0))
-"""From a squared width in degrees^2 to GSAS-II's variance in centidegrees^2."""
 MARGIN_DEG = 2.0
 """Reflections this far outside the range are kept: tails or shifts may reach it. GSAS-II cuts at the limits."""
 LARGEST_SIZE_UM = 1e6
@@ -148,18 +151,45 @@ def _sample_values(state: State, values: dict[str, float]) -> dict[str, float]:
 def histogram_entry(state: State, x: np.ndarray) -> dict[str, Any]:
     """Return GSAS-II's histogram without data: the arrays stay ours."""
     limits = [max(float(x[0]) - MARGIN_DEG, 0.2), min(float(x[-1]) + MARGIN_DEG, 179.0)]
-    kind, terms = state.background
-    coefficients = [state.values[f"background.{number}"] for number in range(terms)]
-    extra = {"nDebye": 0, "debyeTerms": [], "nPeaks": 0, "peaksList": [], "background PWDR": ["", 1.0, False]}
     return {
         "hId": 0,
         "wtFactor": 1.0,
         "Limits": [tuple(limits), limits],
         "Instrument Parameters": [instrument_entry(state), {}],
         "Sample Parameters": sample_entry(state),
-        "Background": [[kind, False, terms, *coefficients], extra],
+        "Background": background_entry(state, free=()),
         "Reflection Lists": {},
     }
+
+
+def background_entry(state: State, *, free: Collection[str]) -> list[Any]:
+    """Return GSAS-II's background: its function, Debye terms and single peaks; a fixed curve stays ours.
+
+    Args:
+        state: the state.
+        free: selectors that are released.
+    """
+    kind, terms = state.background
+    coefficients = [state.values[f"background.{number}"] for number in range(terms)]
+    flag = "background" in free
+    debye = [
+        [item for key in DEBYE for item in (state.values[f"background.debye{number}_{key}"], flag)]
+        for number in range(1, state.background_debye + 1)
+    ]
+    peaks = [
+        [item for value in _peak_values(state.values, number) for item in (value, flag)]
+        for number in range(1, state.background_peaks + 1)
+    ]
+    extra = {"nDebye": len(debye), "debyeTerms": debye, "nPeaks": len(peaks), "peaksList": peaks}
+    return [[kind, flag, terms, *coefficients], extra | {"background PWDR": ["", 1.0, False]}]
+
+
+def _peak_values(values: dict[str, float], number: int) -> list[float]:
+    """Return position, intensity, variance and Lorentzian width of a single peak in GSAS-II's units."""
+    base = f"background.peak{number}"
+    gauss, lorentz = values[f"{base}_gauss"], values[f"{base}_lorentz"]
+    area = 100.0 * values[f"{base}_intensity"]
+    return [values[f"{base}_position"], area, FWHM_TO_VARIANCE * gauss**2, 100.0 * lorentz]
 
 
 def phase_entry(phase: PhaseModel, state: State, number: int) -> dict[str, Any]:
@@ -177,10 +207,24 @@ def phase_entry(phase: PhaseModel, state: State, number: int) -> dict[str, Any]:
     linked = G2mth.SetDefaultDData(kind, HISTOGRAM, NShkl=stephens, NDij=strains)
     # a profile match is ours: GSAS-II builds no reflection list for a phase that is matched from the start
     linked |= {"Use": True, "LeBail": False}
-    if phase.axis is not None:
-        linked["Pref.Ori."][3] = list(phase.axis)
+    shape_entry(linked, phase)
     entry["Histograms"] = {HISTOGRAM: linked}
     return entry
+
+
+def shape_entry(linked: dict[str, Any], phase: PhaseModel) -> None:
+    """Tell GSAS-II's entry of kinds and axes of texture and broadening; the numbers follow in the parameters."""
+    if phase.harmonics:
+        names = [gsasii_harmonic(name) for name in phase.harmonics]
+        order = max(int(name.split("_")[1]) for name in phase.harmonics)
+        linked["Pref.Ori."] = ["SH", 1.0, False, [0, 0, 1], order, dict.fromkeys(names, 0.0), [], 0.1]
+    if phase.axis is not None:
+        linked["Pref.Ori."][3] = list(phase.axis)
+    for key, axis in (("Size", phase.size_axis), ("Mustrain", phase.strain_axis)):
+        if axis is not None:
+            linked[key][0], linked[key][3] = "uniaxial", list(axis)
+    if phase.stephens:
+        linked["Mustrain"][0] = "generalized"
 
 
 def _atom_row(phase: PhaseModel, values: dict[str, float], group: dict[str, Any], number: int) -> list[Any]:
@@ -189,7 +233,10 @@ def _atom_row(phase: PhaseModel, values: dict[str, float], group: dict[str, Any]
     position = [values[f"{base}.{axis}"] + shift for axis, shift in zip("xyz", phase.shift, strict=True)]
     symmetry, multiplicity = G2spc.SytSym(position, group)[:2]
     row: list[Any] = [label, phase.types[number], "", *position, values[f"{base}.occupancy"], symmetry, multiplicity]
-    return [*row, "I", values[f"{base}.uiso"], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1 + number]
+    flag, tensor = "I", [0.0] * len(COMPONENTS)
+    if number in phase.anisotropic:
+        flag, tensor = "A", [values[f"{base}.{key}"] for key in COMPONENTS]
+    return [*row, flag, values[f"{base}.uiso"], *tensor, 1 + number]
 
 
 def cell_of(phase: PhaseModel, values: dict[str, float]) -> list[float]:
@@ -226,6 +273,12 @@ def set_parameters(model: Model, values: dict[str, float]) -> None:
             target[f":0:{key}"] = entry[1]
     target |= {f":0:{key}": value for key, value in _sample_values(state, values).items()}
     target |= {f":0:Back;{number}": values[f"background.{number}"] for number in range(state.background[1])}
+    for number in range(state.background_debye):
+        for letter, key in zip("ARU", DEBYE, strict=True):
+            target[f":0:Debye{letter};{number}"] = values[f"background.debye{number + 1}_{key}"]
+    for number in range(state.background_peaks):
+        for key, value in zip(("pos", "int", "sig", "gam"), _peak_values(values, number + 1), strict=True):
+            target[f":0:BkPk{key};{number}"] = value
     for number, phase in enumerate(state.phases):
         _set_phase(target, number, phase, values, state)
 
@@ -237,7 +290,16 @@ def _set_phase(target: dict[str, Any], number: int, phase: PhaseModel, values: d
     wavelength = values["instrument.wavelength"]
     size = 1.8 * wavelength / (100.0 * math.pi * max(values[f"{prefix}.size"], 1e-12))
     target[f"{both}Size;i"] = min(size, LARGEST_SIZE_UM)
-    target[f"{both}Mustrain;i"] = 100.0 * math.pi / 0.018 * values[f"{prefix}.strain"]
+    target[f"{both}Mustrain;i"] = STRAIN_TO_GSASII * values[f"{prefix}.strain"]
+    if phase.size_axis is not None:
+        axial = 1.8 * wavelength / (100.0 * math.pi * max(values[f"{prefix}.size.axial"], 1e-12))
+        target[f"{both}Size;a"] = min(axial, LARGEST_SIZE_UM)
+    if phase.strain_axis is not None:
+        target[f"{both}Mustrain;a"] = STRAIN_TO_GSASII * values[f"{prefix}.strain.axial"]
+    for k, name in enumerate(phase.stephens):
+        target[f"{both}Mustrain;{k}"] = STRAIN_TO_GSASII**2 * values[f"{prefix}.strain.{name}"]
+    for name in phase.harmonics:
+        target[f"{both}{gsasii_harmonic(name)}"] = values[f"{prefix}.preferred_orientation.{name}"]
     target[f"{both}Scale"] = values[f"{prefix}.scale"]
     target[f"{both}Extinction"] = values[f"{prefix}.extinction"]
     target[f"{both}MD"] = values.get(f"{prefix}.preferred_orientation", 1.0)
@@ -246,3 +308,7 @@ def _set_phase(target: dict[str, Any], number: int, phase: PhaseModel, values: d
         for key, name in _COORDINATES.items():
             shift = phase.shift["xyz".index(key)] if key in "xyz" else 0.0
             target[f"{own}{name}:{atom}"] = values[f"{base}.{key}"] + shift
+        if atom in phase.anisotropic:
+            # GSAS-II applies both where both are there
+            target[f"{own}AUiso:{atom}"] = 0.0
+            target |= {f"{own}A{key.upper()}:{atom}": values[f"{base}.{key}"] for key in COMPONENTS}

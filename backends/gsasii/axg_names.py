@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import fnmatch
 import math
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from axg_model import Model
+from axg_adp import COMPONENTS, allowed_tensors, equivalent_weights
+from axg_background import names_of
+from axg_model import Model, cell_of
 from axg_state import PhaseModel, State
 from axg_symmetry import free_directions, polar_space
 
@@ -23,6 +26,9 @@ SELECTORS = (
     "phase.P.scale",
     "background",
     "background.N",
+    "background.peakN_KEY",
+    "background.debyeN_KEY",
+    "background.fixed",
     "instrument.zero",
     "instrument.wavelength",
     "instrument.ka2_ratio",
@@ -55,11 +61,20 @@ _INF = math.inf
 _QUANTITIES: dict[str, tuple[str, float, float, float]] = {
     "scale": ("", 0.0, _INF, -1e-3),
     "background": ("intensity", -_INF, _INF, 1.0),
+    "background_fixed": ("", -_INF, _INF, 1e-3),
+    # below these GSAS-II clips in silence
+    "peak_position": ("deg", 0.0, 180.0, 1e-3),
+    "peak_intensity": ("counts*deg", 0.001, _INF, -1e-3),
+    "peak_gauss": ("deg", 0.0025, 90.0, 1e-4),
+    "peak_lorentz": ("deg", 0.001, 90.0, 1e-4),
+    "debye_amplitude": ("intensity", -_INF, _INF, 1.0),
+    "debye_distance": ("angstrom", 0.5, 50.0, 1e-4),
+    "debye_uiso": ("angstrom^2", 0.0, _INF, 1e-5),
     "zero": ("deg", -_INF, _INF, 1e-4),
     "wavelength": ("angstrom", 0.0, _INF, 1e-6),
     "ka2_ratio": ("", 0.0, _INF, 1e-3),
     "displacement": ("mm", -_INF, _INF, 1e-3),
-    "transparency": ("", -_INF, _INF, 1e-5),
+    "transparency": ("", 0.0, _INF, 1e-5),
     "offset_along": ("mm", -_INF, _INF, 1e-3),
     "offset_across": ("mm", -_INF, _INF, 1e-3),
     "absorption": ("", 0.0, 10.0, 1e-3),
@@ -86,9 +101,15 @@ _QUANTITIES: dict[str, tuple[str, float, float, float]] = {
     "z": ("", -_INF, _INF, 1e-4),
     "occupancy": ("", 0.0, _INF, 1e-3),
     "uiso": ("angstrom^2", -_INF, _INF, 1e-4),
+    "axial": ("deg", 0.0, _INF, 1e-4),
+    "stephens": ("deg^2/angstrom^4", -_INF, _INF, 1e-7),
+    "harmonic": ("", -10.0, 10.0, 1e-3),
+    **dict.fromkeys(COMPONENTS, ("angstrom^2", -_INF, _INF, 1e-4)),
 }
+_STEPHENS = re.compile(r"S\d{3}")
 UNITS = {name: row[0] for name, row in _QUANTITIES.items()}
-_INTENSITY = ("scale", "preferred_orientation", "extinction", "occupancy", "uiso", "x", "y", "z", "absorption")
+_ATOMIC = ("occupancy", "uiso", "x", "y", "z", *COMPONENTS)
+_INTENSITY = ("scale", "preferred_orientation", "harmonic", "extinction", "absorption", *_ATOMIC)
 """What a profile match cannot tell: intensities stand for it."""
 _EQUAL_LENGTHS = {"m3": "abc", "m3m": "abc", "3R": "abc", "3mR": "abc", "-1": "", "2/m": "", "mmm": ""}
 _FREE_ANGLES = {"-1": ("alpha", "beta", "gamma"), "3R": ("alpha",), "3mR": ("alpha",)}
@@ -96,7 +117,11 @@ _FREE_ANGLES = {"-1": ("alpha", "beta", "gamma"), "3R": ("alpha",), "3mR": ("alp
 
 def quantity_of(name: str) -> str:
     """Return the quantity that one of our parameters is."""
-    return "background" if name.startswith("background.") else name.rsplit(".", 1)[-1]
+    last = name.rsplit(".", 1)[-1]
+    if not name.startswith("background."):
+        return "stephens" if _STEPHENS.fullmatch(last) else "harmonic" if last.startswith("C_") else last
+    part, _, key = last.partition("_")
+    return f"{part.rstrip('0123456789')}_{key}" if key else "background_fixed" if last == "fixed" else "background"
 
 
 @dataclass(frozen=True)
@@ -172,8 +197,15 @@ def build_catalog(model: Model) -> Catalog:
     catalog = Catalog({}, {})
     for phase in state.phases:
         _phase(catalog, phase, model)
+        if phase.name in state.equal_uiso:
+            _share_uiso(catalog, phase.name, state.values)
     for number in range(state.background[1]):
         _add(catalog, f"background.{number}", [(f"background.{number}", 1.0)], [f"background.{number}", "background"])
+    for part in ("peak", "debye"):
+        for name in names_of(state, part):
+            _add(catalog, name, [(name, 1.0)], [name, "background"])
+    if state.fixed_background:
+        _add(catalog, "background.fixed", [("background.fixed", 1.0)], ["background.fixed"])
     for name in _instrument_names(state):
         _add(catalog, name, [(name, 1.0)], [name])
     _add(catalog, "profile.S/L", [("profile.S/L", 1.0), ("profile.H/L", 1.0)], ["profile.SH/L"])
@@ -204,11 +236,9 @@ def _add(catalog: Catalog, name: str, moves: list[tuple[str, float]], selectors:
 
 def _phase(catalog: Catalog, phase: PhaseModel, model: Model) -> None:
     prefix = f"phase.{phase.name}"
-    for key in ("scale", "size", "strain", "extinction"):
-        _add(catalog, f"{prefix}.{key}", [(f"{prefix}.{key}", 1.0)], [f"{prefix}.{key}"])
-    if phase.axis is not None:
-        name = f"{prefix}.preferred_orientation"
-        _add(catalog, name, [(name, 1.0)], [name])
+    for key, parts in _parts(phase).items():
+        for name in (f"{prefix}.{part}" for part in parts):
+            _add(catalog, name, [(name, 1.0)], list(dict.fromkeys((name, f"{prefix}.{key}"))))
     group = model.phases[phase.name]["General"]["SGData"]
     for moved in _cell_moves(group):
         keys = [(f"{prefix}.cell.{key}", 1.0) for key in moved]
@@ -221,6 +251,34 @@ def _phase(catalog: Catalog, phase: PhaseModel, model: Model) -> None:
         for quantity in ("position", "uiso", "occupancy"):
             catalog.selectors[f"{base}.{quantity}"] = ()
         _atom(catalog, phase, number, site, model, polar=number == held)
+
+
+def _parts(phase: PhaseModel) -> dict[str, list[str]]:
+    """Return what each quantity of a phase's lines consists of: itself, or what its anisotropic form has."""
+    axial = ["size"] + (["size.axial"] if phase.size_axis is not None else [])
+    strain = ["strain"] + (["strain.axial"] if phase.strain_axis is not None else [])
+    if phase.stephens:
+        strain = [f"strain.{name}" for name in phase.stephens]
+    found = {"scale": ["scale"], "size": axial, "strain": strain, "extinction": ["extinction"]}
+    texture = ["preferred_orientation"] if phase.axis is not None else []
+    texture += [f"preferred_orientation.{name}" for name in phase.harmonics]
+    return found | ({"preferred_orientation": texture} if texture else {})
+
+
+def _share_uiso(catalog: Catalog, phase: str, values: dict[str, float]) -> None:
+    """Let the atoms of a phase share one displacement parameter: theirs keep their proportions."""
+    every = catalog.selectors[f"phase.{phase}.uiso"]
+    own = [name for name in every if name.endswith(".uiso") and values[name] > 0.0]
+    if len(own) < 2:
+        return
+    first = own[0]
+    moves = [(key, w * values[name] / values[first]) for name in own for key, w in catalog.columns[name].moves]
+    catalog.columns[first] = replace(catalog.columns[first], moves=tuple(moves))
+    for name in own[1:]:
+        del catalog.columns[name]
+    for selector, names in catalog.selectors.items():
+        kept = dict.fromkeys(first if name in own else name for name in names)
+        catalog.selectors[selector] = tuple(kept)
 
 
 def _cell_moves(group: dict[str, object]) -> list[tuple[str, ...]]:
@@ -267,10 +325,11 @@ def _atom(
         lead = "xyz"[int(np.flatnonzero(direction)[0])]
         moves = [(f"{b}.{axis}", float(w)) for b in bases for axis, w in zip("xyz", direction, strict=True) if w]
         _add(catalog, f"{first}.{lead}", moves, [f"{base}.position"])
-    uiso = [(f"{b}.uiso", 1.0) for b in bases]
-    _add(catalog, f"{first}.uiso", uiso, [f"{base}.uiso"])
+    moving = _displacements(phase, number, bases, position, model)
+    for name, moves in moving.items():
+        _add(catalog, name, moves, [f"{base}.uiso"])
     if number == site[0]:
-        catalog.selectors[f"phase.{phase.name}.uiso"] += (f"{first}.uiso",)
+        catalog.selectors[f"phase.{phase.name}.uiso"] += tuple(moving)
     if len(site) == 1:
         _add(catalog, f"{base}.occupancy", [(f"{base}.occupancy", 1.0)], [f"{base}.occupancy"])
     elif number != site[-1]:
@@ -278,6 +337,22 @@ def _atom(
         _add(catalog, f"{base}.occupancy", moves, [f"{base}.occupancy"])
     else:
         catalog.selectors[f"{base}.occupancy"] = tuple(f"{b}.occupancy" for b in bases[:-1])
+
+
+def _displacements(
+    phase: PhaseModel, number: int, bases: list[str], position: np.ndarray, model: Model
+) -> dict[str, list[tuple[str, float]]]:
+    """Return the displacement parameters of a site by their names, each with what moves along."""
+    if number not in phase.anisotropic:
+        return {f"{bases[0]}.uiso": [(f"{b}.uiso", 1.0) for b in bases]}
+    cell = cell_of(phase, model.state.values)
+    weights, found = equivalent_weights(cell), {}
+    for tensor in allowed_tensors(position, model.phases[phase.name]["General"]["SGData"], cell):
+        equivalent = sum(weights[key] * value for key, value in tensor.items())
+        moves = [(f"{b}.{key}", value) for b in bases for key, value in tensor.items()]
+        moves += [(f"{b}.uiso", equivalent) for b in bases]
+        found[f"{bases[0]}.{next(iter(tensor))}"] = moves
+    return found
 
 
 def _along_polar(direction: np.ndarray, group: dict[str, object]) -> bool:

@@ -7,18 +7,17 @@ arrays at all: they cannot enter a figure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from axg_background import Background
 from axg_factors import structure_factors
 from axg_lines import Lines, Structure, lines_of, structure_of
 from axg_model import Model, set_parameters
 from axg_names import Column
-from axg_shape import node_counts, nodes_of
-from axr_curves import chebyshev_rows
+from axg_shape import AXIAL_STEP, PLAIN, SLOPES, Copies, axial_of, node_counts, nodes_of
 from axr_wire import Refused
-from GSASII import GSASIIpwd as G2pwd
 
 __all__ = ["FULL", "NARROW", "Computed", "Engine"]
 
@@ -26,15 +25,8 @@ FULL = 1.0
 """Share of GSAS-II's windows (50 and 75 widths from the peak)."""
 NARROW = 0.25
 """The same where only a direction is wanted: 2 % of a Lorentzian's area lies outside, the cost is a third."""
-AXIAL_FLOOR = 0.002
-"""GSAS-II takes SH/L no lower than this, in silence."""
 RISE = 1e-5
 """Relative rise of F^2 of the difference that gives the intensity's response."""
-AXIAL_STEP = 1e-4
-"""Step of the difference of nodes by SH/L."""
-
-_plain = G2pwd.pyd.pypsvoigt
-_slopes = G2pwd.pyd.pydpsvoigt
 
 
 @dataclass(frozen=True)
@@ -79,9 +71,9 @@ class Engine:
         self.structures = tuple(structure_of(model, index) for index in range(len(model.state.phases)))
         self._share = share
         self._windows: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._matched: tuple[np.ndarray, ...] | None = None
         self._f2: dict[int, tuple[tuple[float, ...], np.ndarray]] = {}
-        terms = model.state.background[1]
-        self.rows = chebyshev_rows(self.x, terms, float(self.x[0]), float(self.x[-1]))
+        self.background = Background(model.state, self.x)
 
     def lay(self) -> None:
         """Forget the windows: the next pattern lays them anew."""
@@ -94,13 +86,13 @@ class Engine:
             Refused: a cell is no cell, or the pattern is not finite.
         """
         set_parameters(self.model, values)
-        coefficients = np.array([values[f"background.{k}"] for k in range(len(self.rows))])
-        background = coefficients @ self.rows
+        curve = self.background.compute(values)
+        background = curve.y
         jacobian = np.zeros((len(columns), self.x.size))
         for number, column in enumerate(columns):
             for key, weight in column.moves:
                 if key.startswith("background."):
-                    jacobian[number] += weight * self.rows[int(key.split(".")[1])]
+                    jacobian[number] += weight * curve.slopes[key]
         done = [self._phase(index, values, columns, jacobian) for index in range(len(self.structures))]
         parts = np.stack([item[0] for item in done])
         if not (np.all(np.isfinite(parts)) and np.all(np.isfinite(background))):
@@ -127,10 +119,8 @@ class Engine:
         self, index: int, values: dict[str, float], *, derivatives: bool
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return F^2 and its derivatives; taken from a profile match, or from the last call with the same atoms."""
-        matched = self.model.state.intensities
-        if self.model.state.mode == "lebail" and matched:
-            table = {tuple(row[:3]): row[3] for row in matched[index]}
-            return np.array([table.get(tuple(hkl), 0.0) for hkl in self.structures[index].hkl]), {}
+        if self.model.state.mode == "lebail":
+            return self._intensities(index), {}
         prefix = f"phase.{self.model.state.phases[index].name}."
         moving = (".cell.", ".atom.")
         key = tuple(value for name, value in values.items() if name.startswith(prefix) and _has(name, moving))
@@ -142,6 +132,22 @@ class Engine:
         f2, slopes = structure_factors(self.model, index, d, derivatives=derivatives)
         self._f2[index] = (key, f2)
         return f2, slopes
+
+    def match(self, intensities: tuple[np.ndarray, ...] | None) -> None:
+        """Set the F^2 of a profile match, by phase; None for all alike, where only positions and shapes matter."""
+        if intensities is None:
+            intensities = tuple(np.ones(len(structure.hkl)) for structure in self.structures)
+        self._matched = intensities
+
+    def _intensities(self, index: int) -> np.ndarray:
+        """Return the F^2 of a profile match: those that were set, or the state's."""
+        if self._matched is not None:
+            return self._matched[index]
+        given = self.model.state.intensities
+        if not given:
+            return np.ones(len(self.structures[index].hkl))
+        table = {tuple(row[:3]): row[3] for row in given[index]}
+        return np.array([table.get(tuple(hkl), 0.0) for hkl in self.structures[index].hkl])
 
     def _chain(
         self,
@@ -209,9 +215,9 @@ class Engine:
         for copy in self._copies(fixed.index, lines, values, slopes=slopes):
             line, number, window = copy.line, copy.number, copy.window
             if not slopes:
-                part[window] += amplitude[line, number] * copy.sum(_plain)
+                part[window] += amplitude[line, number] * copy.sum(PLAIN)
                 continue
-            curves = copy.sums(_slopes)
+            curves = copy.sums(SLOPES)
             part[window] += amplitude[line, number] * curves[0]
             block[:, window] += chain[:, :, line, number] @ curves
         return part
@@ -237,12 +243,12 @@ class Engine:
         lines = seen.lines[index]
         amplitude = self.weights(seen.values)[:, None] * lines.factor
         for copy in self._copies(index, lines, seen.values, slopes=False):
-            yield copy.number, copy.window, amplitude[copy.line, copy.number] * copy.sum(_plain)
+            yield copy.number, copy.window, amplitude[copy.line, copy.number] * copy.sum(PLAIN)
 
-    def _copies(self, index: int, lines: Lines, values: dict[str, float], *, slopes: bool) -> Iterator[_Copies]:
+    def _copies(self, index: int, lines: Lines, values: dict[str, float], *, slopes: bool) -> Iterator[Copies]:
         """Yield what each line that reaches the points is made of."""
         first, last, counts = self._window(index, lines, values)
-        axial = _axial(values)
+        axial = axial_of(values)
         for count in np.unique(counts[first < last]):
             which = np.nonzero((counts == count) & (first < last))
             position = lines.position[which]
@@ -254,62 +260,22 @@ class Engine:
                 grid = (self.x[window] - position[row]) + nodes.shifts[row][:, None]
                 widths = (float(lines.variance[number]), float(lines.lorentz[number]))
                 bends = (bent[0][row], bent[1][row])
-                yield _Copies(int(line), int(number), window, grid, widths, nodes.weights[row], bends)
+                yield Copies(int(line), int(number), window, grid, widths, nodes.weights[row], bends)
 
     def _window(self, index: int, lines: Lines, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return first and last point and number of copies of each line, shape (lines, r) each; GSAS-II's rules."""
         if index not in self._windows:
             fwhm = np.maximum((2.355 * np.sqrt(lines.variance) + lines.lorentz) / 100.0, 1e-4)
             position = np.nan_to_num(lines.position, nan=-1.0)
-            short = 50.0 * self._share * (fwhm + _axial(values) * np.abs(np.cos(np.radians(position))))
+            short = 50.0 * self._share * (fwhm + axial_of(values) * np.abs(np.cos(np.radians(position))))
             far = np.broadcast_to(75.0 * self._share * fwhm, position.shape)
             left, right = np.where(position > 90.0, far, short), np.where(position > 90.0, short, far)
             first, last = np.searchsorted(self.x, position - left), np.searchsorted(self.x, position + right)
             # beyond 180 degrees there is no line, and Bragg's law gave none for NaN
             last = np.where((position <= 0.0) | (position >= 179.5), first, last)
-            counts = node_counts(position, np.broadcast_to(fwhm, position.shape), _axial(values))
+            counts = node_counts(position, np.broadcast_to(fwhm, position.shape), axial_of(values))
             self._windows[index] = (first, last, counts)
         return self._windows[index]
-
-
-@dataclass(frozen=True)
-class _Copies:
-    """One line: where it is seen, and the pseudo-Voigt copies it is made of.
-
-    Args:
-        line, number: emission line and reflection.
-        window: points.
-        grid: degrees from each copy's centre, shape (k, points).
-        widths: variance and Lorentzian width.
-        weights: of the copies, shape (k,).
-        bends: derivatives of the copies' shifts and weights by SH/L, shape (k,) each.
-    """
-
-    line: int
-    number: int
-    window: slice
-    grid: np.ndarray
-    widths: tuple[float, float]
-    weights: np.ndarray
-    bends: tuple[np.ndarray, np.ndarray]
-
-    def sum(self, plain: Callable[..., np.ndarray]) -> np.ndarray:
-        """Return the line's profile, shape (points,), unit area in centidegrees."""
-        values = plain(self.grid.size, self.grid.ravel(), *self.widths)
-        return np.asarray(self.weights @ np.asarray(values, dtype=np.float64).reshape(self.grid.shape))
-
-    def sums(self, slopes: Callable[..., tuple[np.ndarray, ...]]) -> np.ndarray:
-        """Return the profile and its derivatives by position, variance, width and SH/L, shape (5, points)."""
-        found = np.array(slopes(self.grid.size, self.grid.ravel(), *self.widths), dtype=np.float64)
-        value, by_grid, by_variance, by_width = found.reshape(4, *self.grid.shape)
-        moved, weighted = self.bends
-        by_axial = weighted @ value + (self.weights * moved) @ by_grid
-        plain = [self.weights @ item for item in (value, by_grid, by_variance, by_width)]
-        return np.stack([plain[0], -plain[1], plain[2], plain[3], by_axial])
-
-
-def _axial(values: dict[str, float]) -> float:
-    return max(2.0 * values["profile.S/L"], AXIAL_FLOOR)
 
 
 def _has(name: str, parts: tuple[str, ...]) -> bool:

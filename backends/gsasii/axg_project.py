@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from axg_model import Model, instrument_entry, phase_entry, sample_entry, set_parameters
-from axg_state import State
+from axg_broadening import gsasii_harmonic
+from axg_model import Model, background_entry, instrument_entry, phase_entry, sample_entry, set_parameters, shape_entry
+from axg_state import PhaseModel, State
 from GSASII import GSASIIscriptable as G2sc
 from GSASII import GSASIIstrIO as G2strIO
 from GSASII import GSASIIstrMain as G2strMain
@@ -108,9 +109,7 @@ def _histogram(project: Any, state: State, released: set[str], folder: Path) -> 
         if key in sample:
             sample[key] = [sample[key][0], name in released]
     histogram.data["Sample Parameters"].update(sample)
-    kind, terms = state.background
-    values = [state.values[f"background.{number}"] for number in range(terms)]
-    histogram.data["Background"][0] = [kind, "background" in released, terms, *values]
+    histogram.data["Background"] = background_entry(state, free=released)
     return histogram
 
 
@@ -135,13 +134,28 @@ def _phase(project: Any, histogram: Any, model: Model, number: int, released: se
     linked = data["Histograms"][histogram.name]
     linked["Scale"] = [numbers[f"{number}:0:Scale"], f"{prefix}.scale" in released]
     linked["Extinction"] = [numbers[f"{number}:0:Extinction"], f"{prefix}.extinction" in released]
-    linked["Size"][1][0], linked["Size"][2][0] = numbers[f"{number}:0:Size;i"], f"{prefix}.size" in released
-    linked["Mustrain"][1][0] = numbers[f"{number}:0:Mustrain;i"]
-    linked["Mustrain"][2][0] = f"{prefix}.strain" in released
-    axis = list(phase.axis or (0, 0, 1))
-    free = f"{prefix}.preferred_orientation" in released
-    linked["Pref.Ori."][1:4] = [numbers[f"{number}:0:MD"], free, axis]
+    _lines_entry(linked, phase, numbers, number, released)
     linked["Use"] = True
+
+
+def _lines_entry(
+    linked: dict[str, Any], phase: PhaseModel, numbers: dict[str, Any], number: int, released: set[str]
+) -> None:
+    """Put the numbers of widths and texture into GSAS-II's entry, in the form that the phase has."""
+    prefix, both = f"phase.{phase.name}", f"{number}:0:"
+    shape_entry(linked, phase)
+    for key, quantity, axis in (("Size", "size", phase.size_axis), ("Mustrain", "strain", phase.strain_axis)):
+        free = f"{prefix}.{quantity}" in released
+        linked[key][1][0], linked[key][2][0] = numbers[f"{both}{key};i"], free
+        if axis is not None:
+            linked[key][1][1], linked[key][2][1] = numbers[f"{both}{key};a"], free
+    for k in range(len(phase.stephens)):
+        linked["Mustrain"][4][k] = numbers[f"{both}Mustrain;{k}"]
+        linked["Mustrain"][5][k] = f"{prefix}.strain" in released
+    free = f"{prefix}.preferred_orientation" in released
+    linked["Pref.Ori."][1:3] = [numbers[f"{both}MD"], free]
+    for name in map(gsasii_harmonic, phase.harmonics):
+        linked["Pref.Ori."][5][name] = numbers[f"{both}{name}"]
 
 
 def _evaluated(path: Path) -> Written:

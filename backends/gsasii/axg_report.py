@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
+from axg_adp import COMPONENTS, positive
 from axg_lines import FLOOR, Lines
 from axg_model import CELL, Model, cell_of
 from axg_names import UNITS, Catalog, quantity_of
@@ -71,6 +72,18 @@ def floor_notices(state: State, seen: Computed) -> list[tuple[str, str]]:
             if 0.0 < share < 1.0 or (share == 1.0 and name == "Gaussian variance"):
                 text = f"{100 * share:.0f} % of the reflections of {phase.name} have their {name} at GSAS-II's floor."
                 found.append(("width_at_floor", text))
+    return found + _tensor_notices(state)
+
+
+def _tensor_notices(state: State) -> list[tuple[str, str]]:
+    """Return the atoms whose displacement parameters are those of no displacement."""
+    found = []
+    for phase in state.phases:
+        for number in phase.anisotropic:
+            label = phase.domain["atoms"][number]["label"]
+            if not positive([state.values[f"phase.{phase.name}.atom.{label}.{key}"] for key in COMPONENTS]):
+                text = f"The displacement parameters of {label} in {phase.name} are not positive definite."
+                found.append(("adp_not_positive", text))
     return found
 
 
@@ -200,24 +213,39 @@ def _refined(state: State, index: int) -> _Row:
         base = f"phase.{phase.name}.atom.{given['label']}"
         numbers = {axis: state.values[f"{base}.{axis}"] for axis in "xyz"}
         numbers |= {"occupancy": state.values[f"{base}.occupancy"], "u_iso": state.values[f"{base}.uiso"]}
-        atoms.append({**given, **numbers, "u_aniso": None})
+        tensor = None
+        if given["label"] in {phase.domain["atoms"][k]["label"] for k in phase.anisotropic}:
+            tensor = [state.values[f"{base}.{key}"] for key in COMPONENTS]
+        atoms.append({**given, **numbers, "u_aniso": tensor})
     return {**phase.domain, "cell": cell_of(phase, state.values), "atoms": atoms}
 
 
 def _microstructure(prefix: str, values: dict[str, float], esds: dict[str, float]) -> list[_Row]:
     """Return size and microstrain as GSAS-II states them: FWHM = lambda/(L cos theta) and FWHM = strain tan theta."""
     rows = []
-    size, strain = values[f"{prefix}.size"], values[f"{prefix}.strain"]
-    if size > 0.0:
-        length = 0.1 * values["instrument.wavelength"] / math.radians(size)
-        esd = esds.get(f"{prefix}.size")
-        name = f"{prefix}.crystallite_size_nm"
-        rows.append(_derived(name, length, None if not esd else length * esd / size, "nm (K=1)"))
-    if strain > 0.0:
-        esd = esds.get(f"{prefix}.strain")
-        scaled = None if not esd else 100.0 * math.radians(esd)
-        rows.append(_derived(f"{prefix}.microstrain_percent", 100.0 * math.radians(strain), scaled, "percent (FWHM)"))
-    return rows
+    for tail, part in (("", ""), (".axial", "_axial")):
+        size, strain = values.get(f"{prefix}.size{tail}", 0.0), values.get(f"{prefix}.strain{tail}", 0.0)
+        if size > 0.0:
+            length = 0.1 * values["instrument.wavelength"] / math.radians(size)
+            esd = esds.get(f"{prefix}.size{tail}")
+            name = f"{prefix}.crystallite_size{part}_nm"
+            rows.append(_derived(name, length, None if not esd else length * esd / size, "nm (K=1)"))
+        if strain > 0.0:
+            esd = esds.get(f"{prefix}.strain{tail}")
+            scaled = None if not esd else 100.0 * math.radians(esd)
+            name = f"{prefix}.microstrain{part}_percent"
+            rows.append(_derived(name, 100.0 * math.radians(strain), scaled, "percent (FWHM)"))
+    return rows + _texture_index(prefix, values)
+
+
+def _texture_index(prefix: str, values: dict[str, float]) -> list[_Row]:
+    """Return the strength of a texture in harmonics: 1 without texture (Bunge 1982, Texture Analysis, 4.7)."""
+    stem = f"{prefix}.preferred_orientation.C_"
+    terms = [(int(name[len(stem) :].split("_")[0]), value) for name, value in values.items() if name.startswith(stem)]
+    if not terms:
+        return []
+    index = 1.0 + sum(value**2 / (2.0 * degree + 1.0) for degree, value in terms)
+    return [_derived(f"{prefix}.texture_index", index, None, "")]
 
 
 def _derived(name: str, value: float, esd: float | None, unit: str) -> _Row:

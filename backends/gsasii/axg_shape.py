@@ -11,11 +11,36 @@ singularity away; one call of GSAS-II's pseudo-Voigt per line remains.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from GSASII import GSASIIpwd as G2pwd
 
-__all__ = ["Nodes", "node_counts", "nodes_of"]
+__all__ = [
+    "AXIAL_STEP",
+    "FWHM_TO_VARIANCE",
+    "PLAIN",
+    "SLOPES",
+    "Copies",
+    "Nodes",
+    "axial_of",
+    "node_counts",
+    "nodes_of",
+    "single_line",
+]
+
+PLAIN = G2pwd.pyd.pypsvoigt
+SLOPES = G2pwd.pyd.pydpsvoigt
+FWHM_TO_VARIANCE = 1e4 / (8.0 * math.log(2.0))
+"""From a squared width in degrees^2 to GSAS-II's variance in centidegrees^2."""
+AXIAL_FLOOR = 0.002
+"""GSAS-II takes SH/L no lower than this, in silence."""
+AXIAL_STEP = 1e-4
+"""Step of the difference of nodes by SH/L."""
+_SINGLE = 12
+"""Nodes of a line that stands alone: as many for every position, so that a fit of it is smooth."""
 
 _COUNTS = np.array([3, 6, 12, 24, 48])
 """Numbers of nodes in use; the widest gap between two is the length of the line's foot over half of them."""
@@ -75,3 +100,59 @@ def _density(position: np.ndarray, delta: np.ndarray, axial: float) -> np.ndarra
     line, here = np.radians(position)[:, None], np.radians(delta)
     gap = np.maximum(np.cos(here) ** 2 - np.cos(line) ** 2, 1e-30)
     return np.asarray((axial * np.abs(np.cos(line)) / np.sqrt(gap) - 1.0) / np.cos(here))
+
+
+@dataclass(frozen=True)
+class Copies:
+    """One line: where it is seen, and the pseudo-Voigt copies it is made of.
+
+    Args:
+        line, number: emission line and reflection.
+        window: points.
+        grid: degrees from each copy's centre, shape (k, points).
+        widths: variance and Lorentzian width.
+        weights: of the copies, shape (k,).
+        bends: derivatives of the copies' shifts and weights by SH/L, shape (k,) each.
+    """
+
+    line: int
+    number: int
+    window: slice
+    grid: np.ndarray
+    widths: tuple[float, float]
+    weights: np.ndarray
+    bends: tuple[np.ndarray, np.ndarray]
+
+    def sum(self, plain: Callable[..., np.ndarray]) -> np.ndarray:
+        """Return the line's profile, shape (points,), unit area in centidegrees."""
+        values = plain(self.grid.size, self.grid.ravel(), *self.widths)
+        return np.asarray(self.weights @ np.asarray(values, dtype=np.float64).reshape(self.grid.shape))
+
+    def sums(self, slopes: Callable[..., tuple[np.ndarray, ...]]) -> np.ndarray:
+        """Return the profile and its derivatives by position, variance, width and SH/L, shape (5, points)."""
+        found = np.array(slopes(self.grid.size, self.grid.ravel(), *self.widths), dtype=np.float64)
+        value, by_grid, by_variance, by_width = found.reshape(4, *self.grid.shape)
+        moved, weighted = self.bends
+        by_axial = weighted @ value + (self.weights * moved) @ by_grid
+        plain = [self.weights @ item for item in (value, by_grid, by_variance, by_width)]
+        return np.stack([plain[0], -plain[1], plain[2], plain[3], by_axial])
+
+
+def single_line(x: np.ndarray, position: float, widths: tuple[float, float], axial: float) -> Copies:
+    """Return a line that is drawn on all points.
+
+    Args:
+        x: degrees, shape (n,).
+        position: of the line, degrees.
+        widths: variance (centideg^2) and Lorentzian width (centideg).
+        axial: (S+H)/L.
+    """
+    nodes, more = (nodes_of(np.array([position]), _SINGLE, item) for item in (axial, axial + AXIAL_STEP))
+    bends = ((more.shifts - nodes.shifts)[0] / AXIAL_STEP, (more.weights - nodes.weights)[0] / AXIAL_STEP)
+    grid = (x - position) + nodes.shifts[0][:, None]
+    return Copies(0, 0, slice(0, x.size), grid, widths, nodes.weights[0], bends)
+
+
+def axial_of(values: dict[str, float]) -> float:
+    """Return (S+H)/L of a state's values, GSAS-II's floor applied."""
+    return max(2.0 * values["profile.S/L"], AXIAL_FLOOR)

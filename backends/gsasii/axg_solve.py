@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from axg_lsq import Fit, Settings, minimise
+from axg_lebail import matched_point
+from axg_lsq import Fit, Settings, minimise, without_hidden
 from axg_model import build_model
 from axg_names import Catalog, Column, quantity_of
 from axg_pattern import FULL, NARROW, Engine
+from axg_restraints import Restraints
 from axg_state import State
 from axr_wire import Refused
 
@@ -24,6 +26,10 @@ NARROW_DROP = 1e-5
 SHIFT_CONVERGED = 0.1
 """Largest shift over esd of a converged fit (McCusker et al. 1999, doi:10.1107/S0021889898009856, section 7)."""
 _LINEAR = ("scale", "background")
+_ABSENT = ("size", "strain", "axial", "peak_gauss", "peak_lorentz", "transparency", "S/L", "W", "X", "Y")
+"""Effects that are not there at zero, or at the floor of the axial divergence; none can be negative."""
+_NOTHING = 1e-7
+"""A width in degrees (or its square) this close to its limit does nothing to a pattern of any step."""
 
 Limits = dict[str, tuple[float, float]]
 
@@ -40,6 +46,8 @@ class Outcome:
     """Selectors that the model does not have."""
     dropped: list[str] = field(default_factory=list)
     """Columns that the data do not determine."""
+    absent: list[str] = field(default_factory=list)
+    """Columns of effects that the fit drove to nothing: they are held there."""
     notices: list[tuple[str, str]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     """Columns of the covariance."""
@@ -68,6 +76,9 @@ def limits_of(catalog: Catalog, values: dict[str, float], bounds: list[dict[str,
             base = values[column.name] - values[key] / weight
             ends = sorted((base + bound["lower"] / weight, base + bound["upper"] / weight))
             old = found.get(column.name, (column.lower, column.upper))
+            if not max(old[0], ends[0]) <= min(old[1], ends[1]) or bound["lower"] > bound["upper"]:
+                text = f"The limits of {column.name} leave it no value; give a lower one below the upper one."
+                raise Refused("input", "bounds_contradictory", text)
             found[column.name] = (max(old[0], ends[0]), min(old[1], ends[1]))
     return found
 
@@ -95,44 +106,87 @@ def refine(state: State, columns: list[Column], limits: Limits, command: dict[st
         settings = Settings(cycles=command["cycles"], drop=NARROW_DROP)
         state, fit = _pass(state, columns, limits, settings, NARROW, deadline)
         outcome.cycles += fit.cycles
-    for _ in range(PASSES):
+    for _ in range(PASSES + 1):
         settings = Settings(cycles=max(command["cycles"] - outcome.cycles, 1))
         state, fit = _pass(state, columns, limits, settings, FULL, deadline)
         outcome.cycles += fit.cycles
         _take(fit, columns, outcome)
+        gone = _gone(columns, state.values)
+        if gone and len(gone) < len(columns):
+            # an esd of an effect that is not there means nothing, and bends those of the others
+            columns = [column for column in columns if column.name not in gone]
+            outcome.absent += gone
+            continue
         # a pass without a step has its windows where the answer stands: its figures are those of the answer
         if fit.cycles == 0 or outcome.cycles >= command["cycles"] or fit.status == "stuck":
             break
     return state
 
 
-def _pass(
-    state: State, columns: list[Column], limits: Limits, settings: Settings, share: float, deadline: float
-) -> tuple[State, Fit]:
-    engine = Engine(build_model(state), share)
-    model = engine.model
-    free = tuple(columns)
-    base = dict(state.values)
-    origin = np.array([base[column.name] for column in free])
+def _gone(columns: list[Column], values: dict[str, float]) -> list[str]:
+    """Return the free columns whose effect the fit took out of the model."""
+    small = [c.name for c in columns if quantity_of(c.name) in _ABSENT and values[c.name] <= c.lower + _NOTHING]
+    return [name for name in small if values[name] >= 0.0]
 
-    def problem(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+
+class _Residuals:
+    """The least-squares problem of one pass: data, restraints, and intensities that follow in a profile match.
+
+    Args:
+        state: where the pass starts.
+        free: columns that may move.
+        share: of GSAS-II's windows.
+    """
+
+    def __init__(self, state: State, free: tuple[Column, ...], share: float) -> None:
+        self.state, self.free = state, free
+        self.base = dict(state.values)
+        self.origin = np.array([self.base[column.name] for column in free])
+        self.hidden = 0
+        """Intensities that were solved for."""
+        self._engine, self._restraints = Engine(build_model(state), share), Restraints(state)
+        self.points = self._engine.x.size + len(self._restraints)
+
+    def moved(self, theta: np.ndarray) -> dict[str, float]:
+        """Return every number at some values of the free ones."""
+        return _moved(self.base, self.free, theta - self.origin)
+
+    def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         try:
-            found = engine.compute(_moved(base, free, theta - origin), free)
+            return self._computed(self.moved(theta))
         except Refused as error:
             if error.kind != "diverged":
                 raise
-            return np.full(model.x.size, np.inf), np.zeros((len(free), model.x.size))
-        return (model.y - found.y) / model.sigma, found.jacobian / model.sigma
+            return np.full(self.points, np.inf), np.zeros((len(self.free), self.points))
 
-    lower = np.array([limits.get(c.name, (c.lower, c.upper))[0] for c in free])
-    upper = np.array([limits.get(c.name, (c.lower, c.upper))[1] for c in free])
+    def _computed(self, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+        model = self._engine.model
+        if self.state.mode == "lebail":
+            point = matched_point(self._engine, values, self.free)
+            self.hidden = int(point.active.sum())
+            return (model.y - point.seen.y) / model.sigma, point.jacobian
+        found = self._engine.compute(values, self.free)
+        residual, jacobian = (model.y - found.y) / model.sigma, found.jacobian / model.sigma
+        if len(self._restraints):
+            residual = np.concatenate([residual, self._restraints.residual(values)])
+            jacobian = np.concatenate([jacobian, self._restraints.jacobian(values, self.free)], axis=1)
+        return residual, jacobian
+
+
+def _pass(
+    state: State, columns: list[Column], limits: Limits, settings: Settings, share: float, deadline: float
+) -> tuple[State, Fit]:
+    problem = _Residuals(state, tuple(columns), share)
+    lower = np.array([limits.get(c.name, (c.lower, c.upper))[0] for c in columns])
+    upper = np.array([limits.get(c.name, (c.lower, c.upper))[1] for c in columns])
     with np.errstate(all="ignore"):
-        fit = minimise(problem, origin, lower, upper, settings, deadline)
+        fit = minimise(problem, problem.origin, lower, upper, settings, deadline)
     if fit.status == "timeout":
         raise Refused("timeout", "soft_limit", "The fit did not end within its soft limit of time.")
     if not math.isfinite(fit.chi2):
         raise Refused("diverged", "fit_failed", "The model cannot be computed where the fit starts.")
-    return state.with_values(_moved(base, free, fit.theta - origin)), fit
+    fit = without_hidden(fit, problem.points, problem.hidden)
+    return state.with_values(problem.moved(fit.theta)), fit
 
 
 def _moved(values: dict[str, float], columns: tuple[Column, ...], shifts: np.ndarray) -> dict[str, float]:

@@ -38,8 +38,9 @@ class PhaseModel:
         shared: groups of atom indices on one site.
         axis: hkl normal of the March-Dollase texture, None without texture.
         size_axis, strain_axis: hkl normal of a uniaxial broadening, None where it is isotropic.
-        stephens: True where the microstrain is anisotropic after Stephens (1999).
-        harmonics: order of the spherical-harmonic texture, 0 without.
+        stephens: names of the coefficients where the microstrain is anisotropic after Stephens (1999).
+        harmonics: names of the spherical harmonics of the texture, none without.
+        anisotropic: indices of the atoms with six displacement parameters.
     """
 
     domain: dict[str, Any]
@@ -50,8 +51,9 @@ class PhaseModel:
     axis: tuple[int, int, int] | None = None
     size_axis: tuple[int, int, int] | None = None
     strain_axis: tuple[int, int, int] | None = None
-    stephens: bool = False
-    harmonics: int = 0
+    stephens: tuple[str, ...] = ()
+    harmonics: tuple[str, ...] = ()
+    anisotropic: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -74,8 +76,13 @@ class State:
         background: kind of the background function and number of its terms.
         x, y, sigma: the whole pattern, shape (n,), float64.
         limits, excluded: what is used of it, degrees 2theta.
+        background_peaks, background_debye: number of single peaks and Debye terms in the background.
+        fixed_background: points (degrees 2theta, intensity) of a curve under everything, or none.
+        restraints: distances to keep: phase, two labels, rotation (9) and translation (3) of the second atom's image,
+            distance and esd, angstrom.
         mode: ``rietveld`` or ``lebail``.
         intensities: for each phase rows (h, k, l, F^2) of a profile match.
+        equal_uiso: names of the phases whose atoms' displacement parameters keep their proportions.
         notices: what to repeat with every result: (code, text).
         last: record of the fit that made this state, JSON, or empty.
     """
@@ -95,6 +102,11 @@ class State:
     excluded: tuple[tuple[float, float], ...] = ()
     mode: str = "rietveld"
     intensities: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    equal_uiso: tuple[str, ...] = ()
+    background_peaks: int = 0
+    background_debye: int = 0
+    fixed_background: tuple[tuple[float, float], ...] = ()
+    restraints: tuple[tuple[str | float, ...], ...] = ()
     notices: tuple[tuple[str, str], ...] = ()
     last: dict[str, Any] = field(default_factory=dict)
 
@@ -113,7 +125,9 @@ class State:
 
 
 _NUMBERS = ("radiation", "geometry", "radius_mm", "second_line", "polarization", "values", "background")
-_JSON = (*_NUMBERS, "limits", "excluded", "mode", "intensities", "notices")
+_BACKGROUND = ("background_peaks", "background_debye", "fixed_background")
+_MODEL = ("equal_uiso", *_BACKGROUND, "restraints")
+_JSON = (*_NUMBERS, "limits", "excluded", "mode", "intensities", *_MODEL, "notices")
 
 
 def encode(state: State) -> bytes:
@@ -134,7 +148,13 @@ def decode(payload: bytes) -> State:
     Raises:
         Refused: the bytes are not a state of this format.
     """
-    blocks = _split(payload)
+    try:
+        return _decoded(_split(payload))
+    except (zlib.error, ValueError, KeyError, TypeError) as error:
+        raise Refused("input", "snapshot_unreadable", "The state of the GSAS-II backend is damaged.") from error
+
+
+def _decoded(blocks: list[bytes]) -> State:
     body = json.loads(zlib.decompress(blocks[0]))
     x, y, sigma = _unpack_pattern(blocks[2])
     return State(
@@ -148,6 +168,11 @@ def decode(payload: bytes) -> State:
         limits=None if body["limits"] is None else (body["limits"][0], body["limits"][1]),
         excluded=tuple((lower, upper) for lower, upper in body["excluded"]),
         intensities=tuple(tuple(tuple(row) for row in rows) for rows in body["intensities"]),
+        equal_uiso=tuple(body.get("equal_uiso", ())),
+        background_peaks=body.get("background_peaks", 0),
+        background_debye=body.get("background_debye", 0),
+        fixed_background=tuple((x, y) for x, y in body.get("fixed_background", ())),
+        restraints=tuple(tuple(row) for row in body.get("restraints", ())),
         notices=tuple((code, text) for code, text in body["notices"]),
         last=json.loads(zlib.decompress(blocks[1])) if blocks[1] else {},
     )
@@ -155,7 +180,8 @@ def decode(payload: bytes) -> State:
 
 def _phase(item: dict[str, Any]) -> PhaseModel:
     axes = {key: None if item[key] is None else tuple(item[key]) for key in ("axis", "size_axis", "strain_axis")}
-    lists = {"shift": tuple(item["shift"]), "types": tuple(item["types"])}
+    lists = {key: tuple(item[key]) for key in ("shift", "types")}
+    lists |= {key: tuple(item.get(key) or ()) for key in ("stephens", "harmonics", "anisotropic")}
     shared = tuple(tuple(group) for group in item["shared"])
     return PhaseModel(**{**item, **axes, **lists, "shared": shared})
 

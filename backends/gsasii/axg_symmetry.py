@@ -18,7 +18,15 @@ import numpy as np
 from axr_wire import Refused
 from GSASII import GSASIIspc as G2spc
 
-__all__ = ["free_directions", "origin_shift", "parse_triplet", "polar_space", "space_group"]
+__all__ = [
+    "all_operations",
+    "free_directions",
+    "origin_shift",
+    "parse_triplet",
+    "polar_space",
+    "site_rotations",
+    "space_group",
+]
 
 _TWELFTHS = 24
 _STEP = 8
@@ -55,7 +63,7 @@ def origin_shift(symbol: str, triplets: list[str], data: dict[str, Any]) -> tupl
         Refused: no shift makes the operations equal.
     """
     ours = [parse_triplet(text) for text in triplets]
-    theirs = {_key(rotation, shift) for rotation, shift in _all_operations(data)}
+    theirs = {_key(rotation, shift) for rotation, shift in all_operations(data)}
     if not ours or len(ours) == len(theirs):
         if not ours:
             return (0.0, 0.0, 0.0)
@@ -89,15 +97,23 @@ def parse_triplet(text: str) -> tuple[np.ndarray, np.ndarray]:
     return rotation, shift
 
 
-def _all_operations(data: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return every operation of a group: GSAS-II stores neither centring nor the inverted half."""
+def all_operations(
+    data: dict[str, Any], origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return every operation of a group: GSAS-II stores neither centring nor the inverted half.
+
+    Args:
+        data: GSAS-II's space group.
+        origin: what was added to our coordinates to reach its origin; the operations returned are those on ours.
+    """
     found = []
     for rotation, shift in data["SGOps"]:
         for centre in data["SGCen"]:
             found.append((np.array(rotation), np.array(shift) + np.array(centre)))
             if data["SGInv"]:
                 found.append((-np.array(rotation), -np.array(shift) + np.array(centre)))
-    return found
+    added = np.array(origin)
+    return [(rotation, shift + rotation @ added - added) for rotation, shift in found]
 
 
 def free_directions(position: np.ndarray, data: dict[str, Any]) -> np.ndarray:
@@ -105,17 +121,22 @@ def free_directions(position: np.ndarray, data: dict[str, Any]) -> np.ndarray:
 
     The mean of the rotations that keep the site in place projects on them.
     """
+    return _reduced(np.mean(site_rotations(position, data), axis=0).T)
+
+
+def site_rotations(position: np.ndarray, data: dict[str, Any]) -> list[np.ndarray]:
+    """Return the rotations that keep a site in place, shape (3, 3) each."""
     kept = []
-    for rotation, shift in _all_operations(data):
+    for rotation, shift in all_operations(data):
         moved = rotation @ position + shift - position
         if np.all(np.abs(moved - np.round(moved)) < _SAME):
             kept.append(rotation)
-    return _reduced(np.mean(kept, axis=0).T)
+    return kept
 
 
 def polar_space(data: dict[str, Any]) -> np.ndarray:
     """Return the directions along which the origin is arbitrary, shape (k, 3), reduced rows."""
-    return _reduced(np.mean([rotation for rotation, _ in _all_operations(data)], axis=0).T)
+    return _reduced(np.mean([rotation for rotation, _ in all_operations(data)], axis=0).T)
 
 
 def _reduced(matrix: np.ndarray) -> np.ndarray:

@@ -40,6 +40,8 @@ def apply_edits(state: State, edits: list[dict[str, Any]]) -> State:
 
 def _background(state: State, values: dict[str, Any]) -> State:
     """Change the number of terms and keep the curve as far as the new terms can follow it."""
+    if set(values) - {"terms"}:
+        raise ValueError("the background is a Chebyshev polynomial, only the number of its terms can change")
     terms = int(values["terms"])
     if not 1 <= terms <= 36:
         raise ValueError("the number of background terms must be between 1 and 36")

@@ -192,7 +192,7 @@ def test_fact_19_two_projects_in_one_process_do_not_mix(gsasii: ProtocolSession,
 
 
 def test_the_project_that_is_written_is_the_state(gsasii: ProtocolSession, fluorite: Fitted) -> None:
-    files = gsasii.export(fluorite.snapshot, ("native", "hkl"))
+    files = gsasii.export(fluorite.snapshot, ("native", "hkl")).files
     assert {"refinement.gpx", "refinement.lst", "snapshot.bin", "reflections.csv", "gsasii-check.json"} <= set(files)
     assert files["snapshot.bin"] == fluorite.snapshot.payload
     check = json.loads(files["gsasii-check.json"])

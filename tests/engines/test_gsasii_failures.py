@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from autoxrd.agent.inputs import Request, load_job
+from autoxrd.domain.action import Bound
 from autoxrd.domain.instrument import ANODE_LINES, Geometry, Instrument, Radiation
 from autoxrd.domain.pattern import AxisKind, Pattern
 from autoxrd.engines.executor import ProtocolSession
@@ -86,13 +88,15 @@ OF_THE_ENGINE = {
     "ref_bkg_too_many", "ref_bkg_bad_type", "ref_bkg_zero_coeffs", "ref_more_vars_than_obs",
     "ref_no_reflections", "ref_limits_outside", "ref_huge_background",
 }  # fmt: skip
-IMPOSSIBLE = {
-    # no file of a user reaches GSAS-II, nor does a constraint, a link to a histogram or a file name
+OF_THE_INPUT = {
     "cif_missing_file", "cif_wrong_hint", "pwd_missing_file", "inst_none", "inst_missing", "inst_wrong_ext",
-    "inst_blank_line", "inst_no_header", "inst_missing_key_refine", "pwd_nonmonotonic_refine", "ref_phase_not_linked",
-    "ref_bad_constraint", "ref_constraint_unknown_var", "ref_constraint_nonexistent_atom", "ref_Use_False_all",
-    "fs_missing_dir", "fs_readonly_dir", "fs_no_name", "fs_corrupt_gpx", "fs_truncated_gpx", "fs_name_without_ext",
-    "fs_dotted_name",
+    "inst_blank_line", "inst_no_header", "inst_missing_key_refine", "pwd_nonmonotonic_refine",
+}  # fmt: skip
+OF_THE_MODEL = {
+    # no link, constraint or project of a user reaches GSAS-II; what stands for them here is tested
+    "ref_phase_not_linked", "ref_Use_False_all", "ref_bad_constraint", "ref_constraint_unknown_var",
+    "ref_constraint_nonexistent_atom", "fs_corrupt_gpx", "fs_truncated_gpx", "fs_missing_dir", "fs_readonly_dir",
+    "fs_no_name", "fs_name_without_ext", "fs_dotted_name",
 }  # fmt: skip
 
 
@@ -100,7 +104,7 @@ def test_every_case_of_the_catalogue_is_covered() -> None:
     catalogue = Path(__file__).resolve().parents[3] / "shared" / "engines" / "gsasii_failure_cases.json"
     if not catalogue.is_file():
         pytest.skip("the catalogue of failures is not on this machine")
-    known = {*CIFS, *PATTERNS, *READABLE, *OF_THE_ENGINE, *IMPOSSIBLE}
+    known = {*CIFS, *PATTERNS, *READABLE, *OF_THE_ENGINE, *OF_THE_INPUT, *OF_THE_MODEL}
     assert set(json.loads(catalogue.read_text())) == known
 
 
@@ -123,6 +127,60 @@ def test_a_file_that_gsasii_misreads_is_read_as_meant(case: str, tmp_path: Path)
     np.testing.assert_allclose(pattern.x, X, atol=1e-6)
     np.testing.assert_allclose(pattern.y, [100 + i % 7 for i in range(2000)])
     assert np.all(pattern.sigma > 0.0)
+
+
+INSTRUMENT = "#GSAS-II instrument parameter file\nType:PXC\nBank:1\nLam:1.54056\nZero:0\nPolariz.:0.5\nAzimuth:0\n"
+INSTRUMENT += "U:2\nV:-2\nW:5\nX:0\nY:0\nZ:0\nSH/L:0.002\n"
+
+
+@pytest.mark.parametrize(
+    ("case", "read", "name", "content", "code"),
+    [
+        ("cif_missing_file", read_structures, "nope.cif", None, "file_missing"),
+        ("cif_wrong_hint", read_structures, "pattern.cif", rows(), "cif_malformed"),
+        ("cif_wrong_hint", read_pattern, "structure.xye", cif(), "format_unsupported"),
+        ("pwd_missing_file", read_pattern, "nope.xye", None, "file_missing"),
+        ("inst_missing", read_instrument, "nope.instprm", None, "file_missing"),
+    ],
+)
+def test_a_file_that_is_not_there_or_not_what_it_should_be_is_refused(
+    case: str, read: Callable[[Path], object], name: str, content: str | None, code: str, tmp_path: Path
+) -> None:
+    assert case in OF_THE_INPUT
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(UserInputError) as caught:
+        read(tmp_path / name)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("case", "name", "content"),
+    [
+        ("inst_wrong_ext", "i.txt", INSTRUMENT),
+        ("inst_blank_line", "i.instprm", INSTRUMENT.replace("Zero", "\nZero")),
+        ("inst_no_header", "i.instprm", INSTRUMENT.split("\n", 1)[1]),
+        ("inst_missing_key_refine", "i.instprm", INSTRUMENT.replace("SH/L:0.002\n", "")),
+    ],
+)
+def test_an_instrument_file_that_gsasii_stumbles_over_is_read_as_meant(
+    case: str, name: str, content: str, tmp_path: Path
+) -> None:
+    assert case in OF_THE_INPUT
+    (tmp_path / name).write_text(content)
+    instrument = read_instrument(tmp_path / name)
+    assert instrument.lines[0].wavelength_angstrom == 1.54056
+    assert instrument.profile is not None
+    assert instrument.profile.w == pytest.approx(5.0 * 8.0 * np.log(2.0) / 1e4)
+
+
+def test_a_pattern_without_wavelength_is_refused_before_an_engine_starts(tmp_path: Path) -> None:
+    (tmp_path / "x.xye").write_text(rows(lambda i: 1000 if i % 500 == 250 else 100 + i % 7))
+    (tmp_path / "x.cif").write_text(cif())
+    request = Request(pattern=tmp_path / "x.xye", structures=(tmp_path / "x.cif",), engine="gsasii")
+    with pytest.raises(UserInputError) as caught:
+        load_job(request)
+    assert caught.value.code == "wavelength_missing"
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +334,77 @@ def test_a_huge_background_comes_back(gsasii: ProtocolSession, data: tuple[Patte
     edit = Edit("value", {"selector": "background.0", "value": 1e9})
     _, result = gsasii.execute(data[1], EngineCommand(released=BASIC, edits=(edit,), gains=False))
     assert parameter(result, "background.0")[0] == pytest.approx(parameter(data[2], "background.0")[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("order", [slice(None, None, -1), [*range(10), 11, 10, *range(12, 2334)]])
+def test_angles_out_of_order_never_reach_a_fit(
+    gsasii: ProtocolSession, data: tuple[Pattern, Snapshot, EngineResult], order: object
+) -> None:
+    pattern = data[0]
+    with pytest.raises(UserInputError) as caught:
+        gsasii.prepare(dataclasses.replace(pattern, x=pattern.x[order]), LAB, (FLUORITE,), {})  # type: ignore[index]
+    assert caught.value.code in ("pattern_invalid", "pattern_not_monotonic")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Edit("equal_uiso", {"phases": ["no such"]}),
+        Edit("anisotropic", {"phase": "fluorite", "atoms": ["Zz"]}),
+        Edit("broadening", {"phase": "fluorite", "effect": "shape", "model": "uniaxial"}),
+        Edit("broadening", {"phase": "fluorite", "effect": "size", "model": "uniaxial", "axis": (0.0, 0.0, 0.0)}),
+        Edit("value", {"selector": "phase.fluorite.cell.b", "value": 5.0}),
+        Edit("value", {"selector": "phase.no such.scale", "value": 5.0}),
+        Edit("constraint", {"text": "0::AUiso:1 = 0::AUiso:2"}),
+        Edit("remove_phase", {"phase": "fluorite"}),
+    ],
+)
+def test_a_condition_on_what_is_not_there_is_refused(
+    gsasii: ProtocolSession, data: tuple[Pattern, Snapshot, EngineResult], edit: Edit
+) -> None:
+    with pytest.raises(UserInputError) as caught:
+        gsasii.execute(data[1], EngineCommand(released=BASIC, edits=(edit,)))
+    assert caught.value.code in ("edit_invalid", "edit_unknown")
+
+
+def test_contradictory_limits_are_refused(
+    gsasii: ProtocolSession, data: tuple[Pattern, Snapshot, EngineResult]
+) -> None:
+    scale = "phase.fluorite.scale"
+    for bounds in (
+        (Bound(selector=scale, lower=30.0, upper=10.0),),
+        (Bound(selector=scale, lower=0.0, upper=5.0), Bound(selector="phase.*.scale", lower=8.0, upper=9.0)),
+    ):
+        with pytest.raises(UserInputError) as caught:
+            gsasii.execute(data[1], EngineCommand(released=BASIC, bounds=bounds, gains=False))
+        assert caught.value.code == "bounds_contradictory"
+
+
+@pytest.mark.parametrize("damage", ["cut", "other", "empty", "changed"])
+def test_a_damaged_state_is_refused(
+    gsasii: ProtocolSession, data: tuple[Pattern, Snapshot, EngineResult], damage: str
+) -> None:
+    whole = data[1].payload
+    payload = {
+        "cut": whole[: len(whole) // 2],
+        "other": b"not a state at all",
+        "empty": b"",
+        "changed": whole[:60] + bytes([whole[60] ^ 255]) + whole[61:],
+    }[damage]
+    with pytest.raises(UserInputError) as caught:
+        gsasii.execute(Snapshot("gsasii", payload), EngineCommand(cycles=0))
+    assert caught.value.code == "snapshot_unreadable"
+
+
+def test_the_files_of_a_project_have_names_of_ours_and_no_place(
+    gsasii: ProtocolSession, data: tuple[Pattern, Snapshot, EngineResult]
+) -> None:
+    dotted = dataclasses.replace(FLUORITE, name="a-b_c+d")
+    root = gsasii.prepare(data[0], LAB, (dotted,), {})
+    files = gsasii.export(root, ("native", "hkl")).files
+    names = {"refinement.gpx", "refinement.lst", "snapshot.bin", "gsasii-check.json", "reflections.csv"}
+    assert set(files) == names
+    assert all(content for content in files.values())
 
 
 def test_an_instrument_file_runs_no_code(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_gains_can_be_left_out(rietx: ProtocolSession, mixture: Mixture) -> None
 def test_exports_can_be_read_again(
     rietx: ProtocolSession, fitted: tuple[Snapshot, EngineResult], tmp_path: Path
 ) -> None:
-    files = rietx.export(fitted[0], RietxEngine().capabilities().export_kinds)
+    files = rietx.export(fitted[0], RietxEngine().capabilities().export_kinds).files
     assert {"fluorite.cif", "zincite.cif", "refinement.cif", "reflections.csv", "refinement.inp"} <= set(files)
     block = gemmi.cif.read_string(files["fluorite.cif"].decode()).sole_block()
     a, esd = parameter(fitted[1], "phase.fluorite.cell.a")
@@ -227,7 +227,7 @@ def test_exports_can_be_read_again(
 
 
 def test_a_root_has_no_refinement_cif(rietx: ProtocolSession, mixture: Mixture) -> None:
-    assert "fluorite.cif" in rietx.export(mixture.root, ("cif",))
+    assert "fluorite.cif" in rietx.export(mixture.root, ("cif",)).files
     with pytest.raises(UserInputError):
         rietx.export(mixture.root, ("pdcif",))
     with pytest.raises(UserInputError):

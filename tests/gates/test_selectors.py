@@ -34,6 +34,12 @@ from autoxrd.gates.selectors import (
         ("background", Selector("background", "background")),
         ("background.*", Selector("background", "background")),
         ("background.07", Selector("background", "background", component="7")),
+        ("background.fixed", Selector("background", "background", component="fixed")),
+        ("background.peak2_gauss", Selector("background", "background", component="peak2_gauss")),
+        ("phase.P.size.axial", Selector("phase", "size", "P", component="axial")),
+        ("phase.P.strain.S400", Selector("phase", "strain", "P", component="S400")),
+        ("phase.P.preferred_orientation.C_4_m2", Selector("phase", "preferred_orientation", "P", component="C_4_m2")),
+        ("phase.P.atom.O1.u12", Selector("atom", "uiso", "P", "O1", "u12")),
         ("instrument.zero", Selector("instrument", "zero")),
         ("sample.offset", Selector("sample", "offset")),
         ("profile.SH/L", Selector("profile", "SH/L")),
@@ -53,10 +59,26 @@ def test_parsing(text: str, expected: Selector) -> None:
     assert parse_selector(expected.text) == expected
 
 
+def test_a_quantity_covers_what_it_consists_of_along_directions() -> None:
+    known = ["phase.P.size", "phase.P.size.axial", "phase.P.strain.S400", "phase.P.atom.O1.u11", "phase.P.atom.O1.x"]
+    assert resolve("phase.P.size", known).names == ("phase.P.size", "phase.P.size.axial")
+    assert resolve("phase.*.strain", known).names == ("phase.P.strain.S400",)
+    assert resolve("phase.P.uiso", known).names == ("phase.P.atom.O1.u11",)
+    assert resolve("phase.P.atom.O1.position", known).names == ("phase.P.atom.O1.x",)
+    terms = ["background.0", "background.peak1_position"]
+    assert resolve("background.*", terms).names == tuple(terms)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "",
+        "background.peak_position",
+        "background.peak1_colour",
+        "phase.P.size.S400",
+        "phase.P.strain.S40",
+        "phase.P.scale.axial",
+        "phase.P.atom.O1.u44",
         "zero",
         "scale",
         "phase",

@@ -7,7 +7,7 @@ only the least squares is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from autoxrd.agent.job import Budget, Job
 from autoxrd.domain.pattern import Pattern
 from autoxrd.domain.state import Convergence, ParameterValue
 from autoxrd.domain.structure import CrystalStructure
-from autoxrd.engines.protocol import EngineCommand, EngineResult, Snapshot
+from autoxrd.engines.protocol import EngineCommand, EngineResult, Exported, Snapshot
 from autoxrd.gates.policy import load_policy
 from tests.science.simulate import FLUORITE, ZINCITE, Model, Phase, instrument, simulate, structure
 
@@ -68,8 +68,8 @@ class StubSession:
         released = tuple(sorted(command.released))
         return Snapshot("stub", json.dumps(released).encode()), _result(self.truth, released)
 
-    def export(self, snapshot: Snapshot, kinds: Sequence[str]) -> Mapping[str, bytes]:
-        return {}
+    def export(self, snapshot: Snapshot, kinds: Sequence[str]) -> Exported:
+        return Exported({})
 
     def close(self) -> None:
         """Nothing to end."""

@@ -1,0 +1,115 @@
+"""What can be put into the background beside its function: single peaks, Debye terms, a fixed curve."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from axg_background import DEBYE, PEAK, Background, fit_rows, function_rows
+from axg_model import build_model
+from axg_pattern import NARROW, Engine
+from axg_state import State
+
+__all__ = ["add_debye_term", "add_peak", "fix_background"]
+
+MOST_PEAKS = 40
+MOST_DEBYE = 20
+SHARE = 0.6
+"""Gaussian and Lorentzian parts of a new peak start at this share of its width each."""
+LEAST_AREA = 0.01
+DEBYE_UISO = 0.05
+"""Angstrom^2: start of the spread of a distance in a glass, 0.2 angstrom."""
+
+
+def add_peak(state: State, values: dict[str, Any]) -> State:
+    """Put a single peak into the background.
+
+    Args:
+        state: where to.
+        values: ``position_deg``, ``width_deg`` (at half height, to start with).
+
+    Raises:
+        ValueError: it lies outside the range, or there are too many.
+    """
+    position, width = float(values["position_deg"]), float(values["width_deg"])
+    x = state.x[state.used()]
+    if not x[0] <= position <= x[-1]:
+        raise ValueError(f"a peak at {position:g} deg lies outside the range {x[0]:g} to {x[-1]:g}")
+    if not 0.0 < width <= float(x[-1] - x[0]):
+        raise ValueError("the width of a peak is positive and no larger than the range")
+    number = state.background_peaks + 1
+    if number > MOST_PEAKS:
+        raise ValueError(f"there are {MOST_PEAKS} single peaks already")
+    start = dict(zip(PEAK, (position, 1.0, SHARE * width, SHARE * width), strict=True))
+    grown = replace(
+        state.with_values({f"background.peak{number}_{key}": value for key, value in start.items()}),
+        background_peaks=number,
+    )
+    name = f"background.peak{number}_intensity"
+    near = np.abs(x - position) <= width
+    return grown.with_values({name: max(_matched(state, grown, name, near), LEAST_AREA)})
+
+
+def add_debye_term(state: State, values: dict[str, Any]) -> State:
+    """Put a Debye term into the background: diffuse scattering of pairs at a distance.
+
+    Args:
+        state: where to.
+        values: ``distance_angstrom``.
+
+    Raises:
+        ValueError: the distance makes no sense, or there are too many.
+    """
+    distance = float(values["distance_angstrom"])
+    if not 0.5 <= distance <= 50.0:
+        raise ValueError("a distance of a Debye term is between 0.5 and 50 angstrom")
+    number = state.background_debye + 1
+    if number > MOST_DEBYE:
+        raise ValueError(f"there are {MOST_DEBYE} Debye terms already")
+    start = dict(zip(DEBYE, (1.0, distance, DEBYE_UISO), strict=True))
+    grown = replace(
+        state.with_values({f"background.debye{number}_{key}": value for key, value in start.items()}),
+        background_debye=number,
+    )
+    name = f"background.debye{number}_amplitude"
+    return grown.with_values({name: _matched(state, grown, name, slice(None))})
+
+
+def _matched(before: State, after: State, name: str, where: Any) -> float:
+    """Return the factor of a new part that what the model leaves asks for, in least squares."""
+    engine = Engine(build_model(before), NARROW)
+    model = engine.model
+    rest = (model.y - engine.compute(before.values).y)[where] / model.sigma[where]
+    part = Background(after, model.x).compute(after.values).slopes[name][where] / model.sigma[where]
+    power = float(part @ part)
+    return float(rest @ part) / power if power > 0.0 else 0.0
+
+
+def fix_background(state: State, values: dict[str, Any]) -> State:
+    """Put a measured or drawn curve under everything; the function's terms then stand for what it leaves.
+
+    Args:
+        state: where to.
+        values: ``x_deg`` and ``y``, equally long, x rising; empty ones take the curve away.
+
+    Raises:
+        ValueError: it is no curve.
+    """
+    x, y = (np.asarray(values[key], dtype=np.float64) for key in ("x_deg", "y"))
+    if x.shape != y.shape or x.ndim != 1 or not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))):
+        raise ValueError("a fixed background has equally many finite angles and intensities")
+    if x.size and (x.size < 2 or np.any(np.diff(x) <= 0.0)):
+        raise ValueError("a fixed background has at least two points, at rising angles")
+    points = state.x[state.used()]
+    before = Background(state, points).compute(state.values).y
+    kept = {name: value for name, value in state.values.items() if name != "background.fixed"}
+    if x.size:
+        kept["background.fixed"] = 1.0
+    changed = replace(state, values=kept, fixed_background=tuple(zip(x.tolist(), y.tolist(), strict=True)))
+    kind, terms = state.background
+    rest = before - Background(changed, points).compute(changed.values).y
+    extra = fit_rows(function_rows(kind, points, terms, state.values["instrument.wavelength"]), rest)
+    return changed.with_values(
+        {f"background.{k}": changed.values[f"background.{k}"] + float(value) for k, value in enumerate(extra)}
+    )
