@@ -47,6 +47,7 @@ class Thresholds:
             Introduction to X-ray Powder Diffractometry, section 8.3). Zero and displacement hardly differ in what they
             do to lines, so that what is known beforehand must count: one of 3 deviations must fit better by 9.
         usual_displacement: the same of the height of a specimen mounted by hand, mm (section 9.2).
+        usual_radius: goniometer radius where none is given, mm, as in the engines.
         cell_esds: a cell length that changes by more esds than this with the position model is told as ambiguous.
         atoms_apart: excess gain, in units of the reduced chi^2 and per further parameter, from which the atoms of a
             phase among others get displacement parameters of their own. Four times `gain_per_parameter`: in a
@@ -69,6 +70,7 @@ class Thresholds:
     rival_evidence: float = 10.0
     usual_zero: float = 0.02
     usual_displacement: float = 0.1
+    usual_radius: float = 217.5
     cell_esds: float = 3.0
     atoms_apart: float = 100.0
     serial_inflation: float = 2.5

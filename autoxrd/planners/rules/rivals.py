@@ -77,8 +77,9 @@ def _less_usual(state: FitState, other: str, present: str, radius_mm: float | No
     The other's value is taken as what moves a line at 60 degrees as far.
     """
     here = next((p.value for p in state.parameters if p.name == present), None)
-    if here is None or not radius_mm or {other, present} != {"instrument.zero", "sample.displacement"}:
+    if here is None or {other, present} != {"instrument.zero", "sample.displacement"}:
         return 0.0
+    radius_mm = radius_mm or thresholds.usual_radius
     degrees_per_mm = math.degrees(2.0 * math.cos(math.radians(30.0)) / radius_mm)
     zero = here if present == "instrument.zero" else here * degrees_per_mm
     as_zero, as_displacement = zero / thresholds.usual_zero, zero / degrees_per_mm / thresholds.usual_displacement
