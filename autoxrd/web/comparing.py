@@ -64,7 +64,7 @@ def show_comparison(
     for side in (first, second):
         if side is not None and side.job.id not in {job_id for job_id, _ in offered}:
             offered.append((side.job.id, side.job.title))
-    return page("compare.html.j2", visit, offered=offered, chosen=chosen, shown=shown)
+    return page("compare.html.j2", visit, offered=offered, chosen=chosen, shown=shown, from_start=from_start)
 
 
 def _side(context: ApiContext, visit: Visit, job_id: str, state_id: str, *, start: bool = False) -> Side:

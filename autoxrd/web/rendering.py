@@ -74,7 +74,8 @@ def fragment(template: str, **names: Any) -> str:
 def page(template: str, visit: Visit | None, *, status: int = 200, **names: Any) -> Response:
     """Render a whole page."""
     text = fragment(template, visit=visit, **names)
-    return HTMLResponse(text, status, headers={"Content-Security-Policy": POLICY})
+    # Without a referrer of its own pages a browser would not say where a form comes from either (Origin: null).
+    return HTMLResponse(text, status, headers={"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"})
 
 
 def error_page(request: Request, status: int, detail: str) -> Response:

@@ -1,7 +1,15 @@
 "use strict";
-/* Two fits in one plot. A chosen job brings its own states: the choice of a state of another job is dropped. */
+/* Two fits in one plot. */
 (() => {
-  for (const states of document.querySelectorAll("select[data-of]")) document.getElementById(`f-${states.dataset.of}`).addEventListener("change", () => { states.disabled = true; });
+  /* A job that is chosen brings its own states; beside another job it is the result that counts, unless somebody chose. */
+  const states = [...document.querySelectorAll("select[data-of]")];
+  for (const own of states) {
+    own.addEventListener("change", () => { delete own.dataset.default; });
+    document.getElementById(`f-${own.dataset.of}`).addEventListener("change", () => {
+      own.disabled = true;
+      for (const other of states) if ("default" in other.dataset) other.value = "";
+    });
+  }
   const place = document.getElementById("compare-plot"), missing = document.getElementById("compare-missing");
   const COLOURS = { a: "#0072b2", b: "#d55e00" };
   const f32 = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
