@@ -8,7 +8,7 @@ does not know that), and when it carries the token that only a page made for thi
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -60,6 +60,7 @@ def _visitor(request: Request, context: Context) -> Visit:
         raise AccessDenied("key_missing", "Log in first.")
     identity = identify(context, token)
     request.state.owner = identity.owner_id
+    identity = replace(identity, request_id=request.state.request_id)
     return Visit(identity, sha256_hex(f"form of {token}".encode()))
 
 

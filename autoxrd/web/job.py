@@ -13,7 +13,7 @@ from autoxrd.agent.history import step_records
 from autoxrd.api.context import ApiContext, Context
 from autoxrd.domain.lifecycle import FINAL, JobState
 from autoxrd.domain.pattern import AxisKind
-from autoxrd.errors import NotFound, StorageError
+from autoxrd.errors import NotFound, StorageError, UserInputError
 from autoxrd.report.figures import FitShown, PlotSettings, fit_figure
 from autoxrd.report.model import FitArrays
 from autoxrd.report.stepview import StepView, step_view
@@ -21,6 +21,7 @@ from autoxrd.store.service.files import job_file, job_files
 from autoxrd.store.service.job_graph import JobGraph
 from autoxrd.store.service.keys import Scope
 from autoxrd.store.service.listing import JobView
+from autoxrd.store.service.retention import delete_job
 from autoxrd.store.service.transition import ask
 from autoxrd.web.course import Course, course_of
 from autoxrd.web.guard import OwnJob, Visit, Visitor, believed_form
@@ -84,6 +85,17 @@ def get_input(job: OwnJob, context: Context, name: str) -> Response:
     return FileResponse(place, media_type="application/octet-stream", filename=file.name.rpartition("/")[2])
 
 
+@router.post("/delete")
+async def remove(job: OwnJob, request: Request, context: Context, visit: Visitor) -> Response:
+    """Delete a job that is over, with its files; the record of what was done stays."""
+    visit.require(Scope.WRITE)
+    form = await believed_form(request, visit)
+    if form.get("sure") != "yes":
+        raise UserInputError("not_sure", "Tick that you are sure: the files and the report of the job would be gone.")
+    await run_in_threadpool(delete_job, context.database, job.id, visit.identity.actor)
+    return RedirectResponse("/jobs", status_code=303)
+
+
 @router.post("/{wish}")
 async def wish_for(
     job: OwnJob, request: Request, context: Context, visit: Visitor, wish: Literal["cancel", "pause", "resume", "retry"]
@@ -91,7 +103,8 @@ async def wish_for(
     """Do what a person asks for, and show the job again."""
     visit.require(Scope.WRITE)
     await believed_form(request, visit)
-    await run_in_threadpool(ask, context.database, job.id, visit.identity.owner_id, wish)
+    identity = visit.identity
+    await run_in_threadpool(ask, context.database, job.id, identity.owner_id, wish, actor=identity.actor)
     context.nudge()
     return RedirectResponse(f"/jobs/{job.id}", status_code=303)
 
@@ -124,6 +137,7 @@ def _parts(context: ApiContext, job: JobView, visit: Visit, course: Course) -> d
         "job": job,
         "csrf": visit.csrf,
         "review": asked_of(context.database, job) if visit.may(Scope.WRITE) else None,
+        "may_delete": visit.may(Scope.WRITE),
         "wishes": wishes_of(job) if visit.may(Scope.WRITE) else (),
         "now": now_of(context.database, job),
         "course": course,

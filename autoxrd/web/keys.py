@@ -76,7 +76,8 @@ async def revoke_key(
     """Revoke a key at once, and the browser sessions that were begun with it."""
     visit.require(Scope.KEYS)
     await believed_form(request, visit)
-    await run_in_threadpool(revoke, context.database, visit.identity.owner_id, key_id)
+    identity = visit.identity
+    await run_in_threadpool(revoke, context.database, identity.owner_id, key_id, actor=identity.actor)
     return RedirectResponse("/keys", status_code=303)
 
 

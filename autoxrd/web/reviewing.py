@@ -86,7 +86,7 @@ def _said(job: JobView, form: FormData, context: ApiContext, identity: Identity)
     action = None
     if decision == Decision.ADD:
         action = _drafted(context.database, job, [str(text) for text in form.getlist("selectors")], note)
-    answer(context.database, job.id, identity.owner_id, Answer(Decision(decision), action, note))
+    answer(context.database, job.id, identity.owner_id, Answer(Decision(decision), action, note), actor=identity.actor)
 
 
 def _drafted(database: Database, job: JobView, selectors: list[str], why: str) -> dict[str, object]:

@@ -105,6 +105,8 @@ def _submitted(form: FormData, context: ApiContext, identity: Identity, checker:
     _ask_for_files(draft)
     request = _request(draft)
     if request is None or draft.problems:
+        for given in draft.files:  # the owner's, until the question is answered
+            add_upload(context.database, identity.owner_id, given.name, given.file)
         return draft, None
     files = {f"{role}/{given.name}": given.file for role, given in _roles(draft.files).items()}
     done = queue_job(context, identity, Intake(request, files), idempotency_key=f"page-{draft.key}")
@@ -122,7 +124,6 @@ def _take_files(draft: Draft, form: FormData, context: ApiContext, identity: Ide
                 except UserInputError as error:
                     draft.problems[part] = error.detail
                     continue
-                add_upload(context.database, identity.owner_id, name, stored)
                 fresh.append(Given(part, name, stored))
         kept = [given for text in form.getlist(f"kept_{part}") if (given := _again(part, text, context, identity))]
         draft.files += [*kept, *fresh] if part == "structures" else (fresh or kept)[:1]

@@ -61,6 +61,21 @@ def test_what_runs_is_said_and_can_be_paused_resumed_and_cancelled(watching: Ope
     assert page.locator("#job-head button").all_inner_texts() == ["Resume"]
 
 
+def test_a_job_that_is_over_can_be_deleted(watching: Opened) -> None:
+    page = watching.page
+    job = watching.service.submit(title="to be deleted", budgets={"steps": 1})
+    watching.service.finished(job)
+    watching.go(f"/jobs/{job}")
+    page.click("text=Delete this job")
+    page.check("[name=sure]")
+    watching.sound()
+    page.click("button:has-text('Delete')")
+    page.wait_for_url("**/jobs")
+    assert page.locator("text=to be deleted").count() == 0
+    watching.go(f"/jobs/{job}")
+    assert "There is no job" in page.inner_text("main")
+
+
 def test_a_failed_job_says_what_to_do(watching: Opened) -> None:
     job = watching.service.submit(title="unreadable")
     watching.go(f"/jobs/{job}")

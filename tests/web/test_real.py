@@ -69,6 +69,7 @@ def followed(browser: Any, real: Service, job: str, pattern: Path) -> None:
     assert page.evaluate(ticks) == ["fluorite"]
     points = "document.getElementById('step-plot').data.flatMap(t => t.x).length"
     assert page.evaluate(points) == done["used"]["steps"] + 1
+    page.wait_for_selector("#details .step-detail.path")  # the panel follows what stands for the result
     visit.sound()
     page.click("#graph [data-step='2']")
     page.wait_for_selector("#step-2")

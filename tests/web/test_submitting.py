@@ -118,6 +118,10 @@ def test_a_form_sent_twice_makes_one_job(service: Service, small_job: tuple[Path
         sent = [client.post("/jobs/new", data={**fields, "anode": "Cu"}, files=files) for _ in range(2)]
         assert {answer.status_code for answer in sent} == {303}
         assert len({answer.headers["location"] for answer in sent}) == 1
+        job = sent[0].headers["location"].rpartition("/")[2]
+        with service.client() as rest:
+            done = [entry["action"] for entry in rest.get("/audit").json() if entry["subject"] == job]
+        assert done == ["job.submit"], "in the audit log, as if a program had sent it"
         foreign = client.post("/jobs/new", data={**fields, "csrf": "0" * 64}, files=files)
         assert foreign.status_code == 403
         other = {"kept_pattern": "0" * 64 + "/x.xy", "kept_structures": "../../etc/passwd"}

@@ -25,7 +25,9 @@ def begin_session(database: Database, identity: Identity) -> NewKey:
     if key.expires_at is not None:
         lifetime = min(lifetime, datetime.fromisoformat(key.expires_at) - datetime.now(UTC))
     name = session_name(identity.key_id)
-    return issue_key(database, identity.owner_id, name, sorted(identity.scopes), lifetime=lifetime)
+    return issue_key(
+        database, identity.owner_id, name, sorted(identity.scopes), lifetime=lifetime, actor=identity.actor
+    )
 
 
 def end_session(database: Database, identity: Identity) -> None:
@@ -34,4 +36,4 @@ def end_session(database: Database, identity: Identity) -> None:
     Raises:
         NotFound: ``key_not_found``.
     """
-    revoke(database, identity.owner_id, identity.key_id)
+    revoke(database, identity.owner_id, identity.key_id, actor=identity.actor)

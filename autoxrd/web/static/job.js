@@ -51,10 +51,10 @@
   async function choose(step, { scroll = false } = {}) {
     picked = true;
     history.replaceState(null, "", `${base}?step=${step}`);
-    await open(step);
+    await present(step);
     if (scroll || innerWidth < 1020) details.scrollIntoView({ block: "nearest" });
   }
-  async function open(step) {
+  async function present(step) {
     chosen = step;
     mark();
     try { details.innerHTML = await get(`/steps/${step}`, "text/html"); /* rendered and escaped by the service */ } catch { return; }
@@ -90,11 +90,11 @@
     if (place.innerHTML !== now.html.now) place.innerHTML = now.html.now;
     /* Somebody may be filling in a form there: it is left alone until they are done. */
     const review = document.getElementById("job-review");
-    const open = review.querySelector("details")?.open;
+    const unfolded = review.querySelector("details")?.open;
     if (!review.contains(document.activeElement) && asked !== now.html.review) {
       asked = now.html.review;
       review.innerHTML = asked;
-      if (open && review.querySelector("details")) review.querySelector("details").open = true;
+      if (unfolded && review.querySelector("details")) review.querySelector("details").open = true;
     }
     put(graph, now.html.graph);
     mark();
@@ -103,7 +103,7 @@
     AutoxrdPlots.stepPlot(now.steps);
     showFit(now.state);
     document.getElementById("h-fit").textContent = now.over ? "Fit of the final state" : "Fit of the current state";
-    if (!picked && now.best && now.best !== chosen) open(now.best);
+    if (!picked && now.best && now.best !== chosen) present(now.best);
   }
   let waiting = false, busy = false, asked = null;
   function refresh() {
@@ -113,12 +113,11 @@
       waiting = false;
       if (busy) { refresh(); return; }
       busy = true;
-      try {
-        const now = await get("/live", "application/json");
-        show(now);
-        if (now.over) stop();
-      } catch { /* the stream says when the service is back */ }
+      let now = null;
+      try { now = await get("/live", "application/json"); } catch { /* the stream says when the service is back */ }
       busy = false;
+      if (now) show(now);
+      if (now && now.over) stop();
     }, 250);
   }
   let stream = null;
