@@ -191,14 +191,14 @@ def locked(name: str) -> dict[str, str]:
     return {block.partition("==")[0].strip().lower(): block for block in blocks if "==" in block}
 
 
-@pytest.mark.parametrize("name", ["base.txt", "dev.txt"])
+@pytest.mark.parametrize("name", ["base.txt", "server.txt", "dev.txt"])
 def test_every_locked_distribution_has_hashes(name: str) -> None:
     blocks = locked(name)
     assert len(blocks) > 10
     assert [key for key, block in blocks.items() if "--hash=sha256:" not in block] == []
     lines = (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if line.startswith("-")] == [], "options such as an index do not belong in a lock"
-    assert ("litellm" in blocks) == (name == "dev.txt"), "large and slow to import: an extra, never a base requirement"
+    assert ("litellm" in blocks) == (name != "base.txt"), "large and slow to import: an extra, never a base requirement"
 
 
 def test_litellm_is_kept_off_the_releases_that_were_compromised() -> None:
@@ -213,15 +213,18 @@ def test_the_locks_cover_what_the_project_declares() -> None:
     declared = project()
     extras = declared["optional-dependencies"]
     assert set(extras) == EXTRAS
-    base, dev = locked("base.txt"), locked("dev.txt")
+    base, server, dev = locked("base.txt"), locked("server.txt"), locked("dev.txt")
 
     def names(requirements: list[str]) -> set[str]:
         return {re.split(r"[<>=!~\[; ]", requirement, maxsplit=1)[0].lower() for requirement in requirements}
 
     assert names(declared["dependencies"]) <= set(base)
     assert names(extras["dev"]) <= set(dev)
-    pinned = {key: block.split()[0] for key, block in base.items()}
-    assert pinned == {key: dev[key].split()[0] for key in base}, "both locks pin the same releases"
+    served = (*extras["server"], *extras["worker"], *extras["llm"])
+    assert {name.partition("[")[0] for name in names(served)} <= set(server)
+    for lock in (base, server, locked("build.txt")):
+        pinned = {key: block.split()[0] for key, block in lock.items()}
+        assert pinned == {key: dev[key].split()[0] for key in lock}, "all locks pin the same releases"
 
 
 # documents ------------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from .factory import queued
 from .fleet import Fleet, settled, submit
 from .servers import Postgres, Redis
 
-N_JOBS, N_STEPS = 6, 5
+N_JOBS, N_STEPS = 3, 4
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +135,7 @@ def test_postgresql_crashes_and_restarts(service: tuple[Fleet, httpx.Client]) ->
     disturbed(fleet, client, disturb)
 
 
+@pytest.mark.slow
 def test_a_worker_sleeps_longer_than_its_lease(service: tuple[Fleet, httpx.Client]) -> None:
     """As behind a cut network: it wakes up in the middle of a step that somebody else has done meanwhile."""
     fleet, client = service
@@ -151,6 +152,7 @@ def test_a_worker_sleeps_longer_than_its_lease(service: tuple[Fleet, httpx.Clien
     disturbed(fleet, client, disturb)
 
 
+@pytest.mark.slow
 def test_redis_stands_still(service: tuple[Fleet, httpx.Client]) -> None:
     fleet, client = service
     assert fleet.redis.process is not None

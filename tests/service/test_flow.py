@@ -47,9 +47,13 @@ class Follower(threading.Thread):
 
 
 def test_twenty_jobs_over_http(fleet: Fleet) -> None:
+    fleet.database_url = fleet.database_url.replace("autoxrd@", "autoxrd:dont-log-me@")
     key = fleet.run("keys", "create", "ada")
     fleet.start_all(workers=2)
     client = fleet.client(key)
+    hook = client.post("/webhooks", json={"url": "https://192.0.2.1/"}).json()
+    assert hook["code"] == "callback_private"
+    hook = client.post("/webhooks", json={"url": "https://8.8.8.8:1/hook", "kinds": ["job.accepted"]}).json()
     jobs = [submit(client, json.dumps({"title": f"job {i}", "budgets": {"steps": 3}})) for i in range(N_JOBS)]
     followers = [Follower(client, job) for job in jobs[:4]]
     for follower in followers:
@@ -68,7 +72,15 @@ def test_twenty_jobs_over_http(fleet: Fleet) -> None:
         assert [len(document["nodes"]), len(document["edges"])] == [4, 3]
     holders = {line for line in fleet.logs().splitlines() if "Traceback" in line}
     assert holders == set()
-    assert key.rpartition("_")[2] not in fleet.logs()
+    link = client.post(f"/jobs/{jobs[0]}/links", json={"name": "graph.json"}).json()["path"]
+    assert httpx.get(str(client.base_url).removesuffix("/api/v1/") + link).status_code == 200
+    made = client.post("/api-keys", json={"name": "second"}).json()["token"]
+    assert client.get("/jobs", headers={"Authorization": f"Bearer {made}"}).status_code == 200
+    assert client.delete(f"/webhooks/{hook['webhook']['id']}").status_code == 204
+    logs = fleet.logs()
+    assert "/api/v1/links/***" in logs
+    secrets = [key, made, key.rpartition("_")[2], made.rpartition("_")[2], hook["secret"], link.rpartition("/")[2]]
+    assert [n for n, secret in enumerate([*secrets, "dont-log-me"]) if secret in logs] == []
 
 
 @pytest.mark.real

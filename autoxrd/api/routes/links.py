@@ -50,7 +50,7 @@ def create_link(job: OwnJob, context: Context, identity: Writer, wanted: LinkReq
     return LinkOut(path=f"/api/v1/links/{token}", expires_at=until.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
-@router.get("/links/{token}", response_class=Response, responses={404: responses(404)[404]} | responses())
+@router.get("/links/{token}", response_class=Response, responses=responses(404))
 def follow_link(context: Context, token: Annotated[str, Path(max_length=1000)]) -> Response:
     """Get the file of a link."""
     grant = read_link(context.database, token)
