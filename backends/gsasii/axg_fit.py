@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from axg_axial import AXIAL_FLOOR, axial_start
 from axg_edits import apply_edits
 from axg_gains import release_gains
 from axg_lebail import match_intensities
 from axg_model import Model, build_model
-from axg_names import Catalog, Column, build_catalog
+from axg_names import UNITS, Catalog, Column, build_catalog, quantity_of
 from axg_pattern import Computed, Engine
-from axg_report import floor_notices, parameter_rows, phase_rows, reflection_arrays
+from axg_position import cell_uncertainties
+from axg_report import derived_row, floor_notices, parameter_rows, phase_rows, reflection_arrays
 from axg_solve import Limits, Outcome, limits_of, refine
 from axg_state import State
 from axg_version import version
@@ -43,9 +45,9 @@ def execute(state: State, command: dict[str, Any]) -> _Result:
         raise Refused("input", "mode_unknown", f"Unknown mode {command['mode']!r}.")
     if command["mode"] != state.mode:
         state = replace(state, mode=command["mode"], intensities=(), last={})
-    state = _seed_axial(state, command["released"])
     catalog = build_catalog(build_model(state))
     columns = catalog.freed(command["released"])
+    state = _seed_axial(state, columns)
     limits = limits_of(catalog, state.values, command["bounds"])
     outcome = Outcome()
     _note_unmatched(catalog, command["released"], outcome)
@@ -61,10 +63,12 @@ def execute(state: State, command: dict[str, Any]) -> _Result:
     return _report(state, command, columns, limits, outcome)
 
 
-def _seed_axial(state: State, released: list[str]) -> State:
-    if "profile.SH/L" not in released or state.values["profile.S/L"] > 0.5 * AXIAL_SEED:
+def _seed_axial(state: State, columns: list[Column]) -> State:
+    """Start the axial divergence where it gains most, when it is released from GSAS-II's floor."""
+    if not any(column.axial for column in columns) or state.values["profile.S/L"] > AXIAL_FLOOR:
         return state
-    return replace(state.with_values({"profile.S/L": AXIAL_SEED, "profile.H/L": AXIAL_SEED}), last={})
+    start = AXIAL_SEED if state.mode == "lebail" else max(axial_start(state, columns), AXIAL_SEED)
+    return replace(state.with_values({"profile.S/L": start, "profile.H/L": start}), last={})
 
 
 def _note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> None:
@@ -98,11 +102,12 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
     released = {column.name for column in columns}
     parameters = parameter_rows(state, catalog, limits, released, outcome)
     phases, derived = phase_rows(state, model, catalog, outcome)
-    gains: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    notes: list[tuple[str, str]] = []
+    gained = None
     if command["gains"] and state.mode == "rietveld":
-        gains, counts, notes = release_gains(model, seen, catalog, columns, limits)
+        gained = release_gains(model, seen, catalog, columns, limits)
+        spread = cell_uncertainties(model, gained.problem, state.values, outcome.esds(catalog.columns))
+        derived += [derived_row(f"{name}.uncertainty", v, None, UNITS[quantity_of(name)]) for name, v in spread.items()]
+    notes = [] if gained is None else gained.notes
     meta = {
         "parameters": parameters + derived,
         "phases": phases,
@@ -112,8 +117,8 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
         "notices": [
             list(item) for item in _short([*state.notices, *outcome.notices, *floor_notices(state, seen), *notes])
         ],
-        "gains": gains,
-        "gain_counts": counts,
+        "gains": {} if gained is None else gained.gains,
+        "gain_counts": {} if gained is None else gained.counts,
         "selectors": {
             name: list(catalog.selectors[name]) for pattern in command["released"] for name in catalog.match(pattern)
         },

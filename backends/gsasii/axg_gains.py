@@ -9,15 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from axg_axial import AXIAL_FLOOR, axial_steps
 from axg_background import NESTED, function_rows
 from axg_lines import march_dollase
 from axg_model import Model, cell_of
 from axg_names import Catalog, Column
 from axg_pattern import NARROW, Computed, Engine
+from axg_position import Linearised
 from axr_score import basis, best_share, gain_of, project, solve_beside
 from GSASII import GSASIIlattice as G2lat
 
-__all__ = ["release_gains"]
+__all__ = ["Gained", "release_gains"]
 
 RANK = 1e-7
 """Columns shorter than this share of their length after projection count as dependent."""
@@ -43,18 +45,25 @@ Gains = dict[str, float]
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """The linearised problem: residual (calculated minus observed), columns by name, and which way each may go."""
+class Gained:
+    """What releases would win.
 
-    residual: np.ndarray
-    columns: dict[str, np.ndarray]
-    ways: dict[str, int]
-    free: tuple[str, ...]
+    Args:
+        gains: predicted drop of the sum of squares by selector.
+        counts: number of parameters that each would add.
+        notes: what was left out: (code, text).
+        problem: the linearised problem that they come from.
+    """
+
+    gains: Gains
+    counts: dict[str, int]
+    notes: list[tuple[str, str]]
+    problem: Linearised
 
 
 def release_gains(
     model: Model, seen: Computed, catalog: Catalog, free: list[Column], limits: dict[str, tuple[float, float]]
-) -> tuple[Gains, dict[str, int], list[tuple[str, str]]]:
+) -> Gained:
     """Return gain and number of added parameters by selector, and what was left out.
 
     Free selectors are listed too: what is left for them to gain, near zero after a converged fit.
@@ -84,8 +93,9 @@ def release_gains(
             gains[selector], counts[selector] = _left(problem, names, blocked), 0
     _add_equal(model, problem, catalog, base, rest, gains, counts)
     _add_terms(model, base, rest, gains, counts)
+    _add_axial(model, seen, problem, base, rest, gains)
     _add_textures(engine, seen, base, rest, gains, counts)
-    return gains, counts, notes
+    return Gained(gains, counts, notes, problem)
 
 
 def _groups(model: Model, catalog: Catalog, notes: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
@@ -113,7 +123,7 @@ def _problem(
     groups: dict[str, tuple[str, ...]],
     free: list[Column],
     limits: dict[str, tuple[float, float]],
-) -> _Problem:
+) -> Linearised:
     """Build one Jacobian for the free columns and all candidates."""
     model = engine.model
     wanted = {name for names in groups.values() for name in names} | {column.name for column in free}
@@ -124,7 +134,7 @@ def _problem(
         lower, upper = limits.get(column.name, (column.lower, column.upper))
         value = seen.values[column.name]
         ways[column.name] = 1 if value <= lower else (-1 if value >= upper else 0)
-    return _Problem(
+    return Linearised(
         residual=(seen.y - model.y) / model.sigma,
         columns={column.name: row for column, row in zip(columns, jacobian, strict=True)},
         ways=ways,
@@ -132,17 +142,17 @@ def _problem(
     )
 
 
-def _stuck(problem: _Problem, name: str) -> bool:
+def _stuck(problem: Linearised, name: str) -> bool:
     """Return whether a free parameter sits on a limit that holds it there."""
     way = problem.ways[name]
     return way != 0 and way * float(problem.columns[name] @ problem.residual) >= 0.0
 
 
-def _gain(problem: _Problem, names: list[str], base: np.ndarray, rest: np.ndarray) -> float:
+def _gain(problem: Linearised, names: list[str], base: np.ndarray, rest: np.ndarray) -> float:
     return gain_of([problem.columns[n] for n in names], [problem.ways[n] for n in names], base, rest, RANK)
 
 
-def _left(problem: _Problem, names: tuple[str, ...], blocked: set[str]) -> float:
+def _left(problem: Linearised, names: tuple[str, ...], blocked: set[str]) -> float:
     """Return what a free selector could still gain beside the other free ones."""
     own = [name for name in names if name not in blocked]
     if not own:
@@ -153,7 +163,7 @@ def _left(problem: _Problem, names: tuple[str, ...], blocked: set[str]) -> float
 
 def _add_equal(
     model: Model,
-    problem: _Problem,
+    problem: Linearised,
     catalog: Catalog,
     base: np.ndarray,
     rest: np.ndarray,
@@ -171,6 +181,16 @@ def _add_equal(
             name = f"phase.{phase.name}.uiso{EQUAL}"
             gains[name] = solve_beside(np.sum(known, axis=0)[:, None], base, rest, RANK)[1]
             counts[name] = 1
+
+
+def _add_axial(
+    model: Model, seen: Computed, problem: Linearised, base: np.ndarray, rest: np.ndarray, gains: Gains
+) -> None:
+    """Put what axial divergence would win at its best in the place of what its derivative says at the floor."""
+    name = "profile.SH/L"
+    if name in gains and "profile.S/L" not in problem.free and seen.values["profile.S/L"] <= AXIAL_FLOOR:
+        steps = project(base, axial_steps(model, seen.values) / model.sigma[:, None])
+        gains[name] = best_share(-steps, rest)
 
 
 def _add_terms(model: Model, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from axg_axial import AXIAL_FLOOR
 from axg_build import DEFAULT_RADIUS_MM, build_phase, start_values
 from axg_model import build_model
 from axg_pattern import NARROW, Engine
@@ -22,8 +23,6 @@ SHARE = 0.6
 """Gaussian and Lorentzian parts of an X-ray peak start at this share of its width each: a pseudo-Voigt
 of two equal components of 0.6 has a width of 0.98 (Thompson, Cox & Hastings 1987)."""
 FALLBACK_WIDTH_STEPS = 5.0
-AXIAL_FLOOR = 0.001
-"""S/L below this is the same to GSAS-II."""
 SETTINGS = (
     "form_factors",
     "two_theta_limits",

@@ -7,6 +7,7 @@ same numbers to the last bit.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,13 @@ from axg_names import UNITS, Catalog, quantity_of
 from axg_pattern import Computed
 from axg_solve import Limits, Outcome
 from axg_state import State
+from GSASII import GSASIIElem as G2elem
 from GSASII import GSASIIlattice as G2lat
 
-__all__ = ["cell_mass", "floor_notices", "parameter_rows", "phase_rows", "reflection_arrays"]
+__all__ = ["cell_mass", "derived_row", "floor_notices", "parameter_rows", "phase_rows", "reflection_arrays"]
 
 _Row = dict[str, Any]
+_KEV_ANGSTROM = 12.398419843
 _AMU_PER_A3 = 1.66053906660
 """g cm^-3 of one dalton per cubic angstrom (CODATA 2018)."""
 
@@ -144,12 +147,15 @@ def phase_rows(state: State, model: Model, catalog: Catalog, outcome: Outcome) -
             }
         )
         density = cell_mass(model, index) / volume * _AMU_PER_A3
-        derived.append(_derived(f"{prefix}.cell.volume", volume, volume_esd, "angstrom^3"))
+        derived.append(derived_row(f"{prefix}.cell.volume", volume, volume_esd, "angstrom^3"))
         density_esd = None if volume_esd is None else density * volume_esd / volume
-        derived.append(_derived(f"{prefix}.density", density, density_esd, "g/cm^3"))
+        derived.append(derived_row(f"{prefix}.density", density, density_esd, "g/cm^3"))
+        absorption = _absorption(state, model, index, volume)
+        if absorption is not None:
+            derived.append(derived_row(f"{prefix}.linear_absorption", absorption, None, "1/cm"))
         fraction = fractions[index]
         if fraction is not None:
-            derived.append(_derived(f"{prefix}.weight_fraction", fraction["value"], fraction["esd"], ""))
+            derived.append(derived_row(f"{prefix}.weight_fraction", fraction["value"], fraction["esd"], ""))
         derived.extend(_microstructure(prefix, state.values, esds))
     return phases, derived
 
@@ -164,6 +170,22 @@ def cell_mass(model: Model, index: int) -> float:
             for number, row in enumerate(phase["Atoms"])
         )
     )
+
+
+def _absorption(state: State, model: Model, index: int, volume: float) -> float | None:
+    """Return the linear absorption coefficient of a phase's crystals for the first X-ray line, 1/cm.
+
+    From GSAS-II's photoelectric cross-sections of the atoms (barn over cubic angstrom is 1/cm).
+    """
+    if state.radiation != "xray":
+        return None
+    energy = _KEV_ANGSTROM / state.values["instrument.wavelength"]
+    total = 0.0
+    for number, row in enumerate(model.phases[state.phases[index].name]["Atoms"]):
+        element = re.sub("[^A-Za-z].*", "", row[1]).capitalize()
+        section = G2elem.FPcalc(G2elem.GetXsectionCoeff(f"{element:<2}"), energy)[2]
+        total += float(section) * row[8] * model.parameters[f"{index}::Afrac:{number}"]
+    return total / volume
 
 
 def _fractions(state: State, model: Model, outcome: Outcome) -> list[_Row | None]:
@@ -229,12 +251,12 @@ def _microstructure(prefix: str, values: dict[str, float], esds: dict[str, float
             length = 0.1 * values["instrument.wavelength"] / math.radians(size)
             esd = esds.get(f"{prefix}.size{tail}")
             name = f"{prefix}.crystallite_size{part}_nm"
-            rows.append(_derived(name, length, None if not esd else length * esd / size, "nm (K=1)"))
+            rows.append(derived_row(name, length, None if not esd else length * esd / size, "nm (K=1)"))
         if strain > 0.0:
             esd = esds.get(f"{prefix}.strain{tail}")
             scaled = None if not esd else 100.0 * math.radians(esd)
             name = f"{prefix}.microstrain{part}_percent"
-            rows.append(_derived(name, 100.0 * math.radians(strain), scaled, "percent (FWHM)"))
+            rows.append(derived_row(name, 100.0 * math.radians(strain), scaled, "percent (FWHM)"))
     return rows + _texture_index(prefix, values)
 
 
@@ -245,10 +267,11 @@ def _texture_index(prefix: str, values: dict[str, float]) -> list[_Row]:
     if not terms:
         return []
     index = 1.0 + sum(value**2 / (2.0 * degree + 1.0) for degree, value in terms)
-    return [_derived(f"{prefix}.texture_index", index, None, "")]
+    return [derived_row(f"{prefix}.texture_index", index, None, "")]
 
 
-def _derived(name: str, value: float, esd: float | None, unit: str) -> _Row:
+def derived_row(name: str, value: float, esd: float | None, unit: str) -> _Row:
+    """Return the description of a derived quantity."""
     empty = {"released": False, "lower": None, "upper": None, "derived": True}
     return {"name": name, "value": value, "esd": esd, "unit": unit, **empty}
 

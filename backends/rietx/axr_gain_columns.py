@@ -8,14 +8,12 @@ import gemmi
 import numpy as np
 import rietx as rx
 from axr_curves import chebyshev_rows
+from axr_marginal import AXIAL_TRIALS
 from axr_private import COARSE_AREA, compiled, table_of
 from axr_state import State
 
-__all__ = ["AXES", "AXIAL_TRIALS", "axial_steps", "background_columns", "texture_steps"]
+__all__ = ["AXES", "axial_steps", "background_columns", "texture_steps"]
 
-AXIAL_TRIALS = (0.01, 0.02, 0.03, 0.045, 0.065)
-"""S/L = H/L that are tried: from a synchrotron's to that of a diffractometer without Soller slits (Finger, Cox &
-Jephcoat 1994, doi:10.1107/S0021889894004218)."""
 MARCH_TRIALS = (0.5, 0.65, 0.8, 0.9, 1.12, 1.3, 1.6, 2.2)
 """March-Dollase coefficients that are tried: plates below 1, needles above."""
 MOST_AXES = 40

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from axr_gain_columns import AXIAL_TRIALS, axial_steps, background_columns, texture_steps
+from axr_gain_columns import axial_steps, background_columns, texture_steps
 from axr_linear import DEFAULT, GainSettings, Problem, linearised
+from axr_marginal import AXIAL_TRIALS
 from axr_names import Catalog
 from axr_score import basis, best_share, best_step, gain_of, project, solve_beside
 from axr_state import State

@@ -81,7 +81,7 @@ def inside(
     edits: tuple[Edit, ...],
     folder: Path,
 ) -> dict[str, Any]:
-    pattern, _ = simulated(session, instrument, phases, edits, seed=None, step=0.05)
+    pattern, _ = simulated(session, instrument, phases, edits, seed=None, upper=75.0, step=0.1)
     root = session.prepare(pattern, instrument, phases, {})
     snapshot, _ = session.execute(root, EngineCommand(cycles=0, edits=edits, gains=False))
     (folder / "snapshot").write_bytes(snapshot.payload)
