@@ -6,8 +6,9 @@ from autoxrd.agent.codec import decode_reflections, decode_structures, load_arra
 from autoxrd.agent.job import Job
 from autoxrd.domain.action import ActionKind
 from autoxrd.domain.pattern import AxisKind
+from autoxrd.domain.standard import AMORPHOUS
 from autoxrd.domain.state import FitState
-from autoxrd.gates.audit import AuditFinding, FinalAudit, final_audit
+from autoxrd.gates.audit import AuditFinding, FinalAudit, Verdict, final_audit
 from autoxrd.science.suspects import Suspects, find_suspects
 from autoxrd.store.reading import GraphReader
 
@@ -23,13 +24,28 @@ def audited(graph: GraphReader, job: Job, state: FitState, *, last_kind: ActionK
         state: the state.
         last_kind: kind of the last accepted action on its path, None where there is none.
     """
-    audit = final_audit(state, policy=job.policy, last_kind=last_kind)
+    audit = _with_standard(final_audit(state, policy=job.policy, last_kind=last_kind), job, state)
     if audit.verdict == "accepted":
         return audit
     audit = final_audit(state, policy=job.policy, last_kind=last_kind, suspects=_suspects(graph, job, state))
+    audit = _with_standard(audit, job, state)
     if audit.verdict != "abstained" or not job.candidates:
         return audit
     return audit._replace(reasons=(_none_fits(job), *audit.reasons))
+
+
+def _with_standard(audit: FinalAudit, job: Job, state: FitState) -> FinalAudit:
+    """Warn where a standard was declared and the state gives nothing by it."""
+    if job.standard is None or any(p.name == AMORPHOUS for p in state.parameters):
+        return audit
+    text = (
+        f"the standard {job.standard.phase} has no measurable share in the final model: no fraction of the whole"
+        " specimen and no amorphous content can be given"
+    )
+    verdict: Verdict = "accepted_with_warnings" if audit.verdict == "accepted" else audit.verdict
+    return audit._replace(
+        verdict=verdict, warnings=(*audit.warnings, AuditFinding(code="standard_not_seen", text=text))
+    )
 
 
 def _suspects(graph: GraphReader, job: Job, state: FitState) -> Suspects | None:

@@ -13,6 +13,7 @@ from autoxrd.errors import EngineError, PlannerError
 from autoxrd.gates.policy import plausibility_limits
 from autoxrd.gates.shapes import LISTS, Shape, shape_of
 from autoxrd.primitives import canonical_json
+from autoxrd.science.absolute import absolute_quantities
 from autoxrd.science.inputs import MeasureContext
 from autoxrd.science.observe import measure
 from autoxrd.science.statistics import weighted_profile_r
@@ -153,7 +154,7 @@ def measure_state(
         violations=measures.violations,
         complexity=measures.complexity,
         convergence=result.convergence,
-        parameters=result.parameters,
+        parameters=(*result.parameters, *absolute_quantities(result, job.standard)),
         phases=measures.phases,
         unexplained_peaks=measures.unexplained_peaks,
         released=released_after(action, parent) if action is not None and parent is not None else (),

@@ -10,6 +10,7 @@ from typing import Any
 from autoxrd.agent.job import Budget, Job, SourceFile
 from autoxrd.domain.instrument import Instrument, Radiation
 from autoxrd.domain.pattern import Notice, Pattern
+from autoxrd.domain.standard import InternalStandard
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import EngineUnavailable, UserInputError
@@ -43,6 +44,7 @@ class Request:
         background_terms: number of background coefficients; None lets the engine's default stand.
         form_factors: ``neutral`` or ``as_given`` (ions where the CIF has them).
         planner_settings: how a planner that asks a language model asks it (`LlmSettings`).
+        standard: the phase whose amount was weighed, by its name in the job or the name of its CIF.
     """
 
     pattern: Path
@@ -63,6 +65,7 @@ class Request:
     planner_settings: Mapping[str, Any] = field(default_factory=dict)
     policy: str = "default"
     budget: Budget = field(default_factory=Budget)
+    standard: InternalStandard | None = None
 
 
 def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
@@ -107,6 +110,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         budget=request.budget,
         notices=_notices(pattern, instrument.notices, (*structures, *candidates)),
         planner_settings=settings,
+        standard=_standard(request.standard, (*structures, *candidates)),
     )
     return job, _sources(request)
 
@@ -132,6 +136,19 @@ def _structures(
     first = [structure for path in given for structure in read_structures(path)]
     named = name_structures([*first, *(structure for path in candidates for structure in read_structures(path))])
     return named[: len(first)], named[len(first) :]
+
+
+def _standard(given: InternalStandard | None, structures: Sequence[CrystalStructure]) -> InternalStandard | None:
+    """Return the standard under the name that its phase has in the job."""
+    if given is None:
+        return None
+    wanted = given.phase.strip().lower().removesuffix(".cif")
+    found = [s.name for s in structures if wanted in (s.name.lower(), s.source_name.lower().removesuffix(".cif"))]
+    if len(found) != 1:
+        known = ", ".join(s.name for s in structures)
+        why = "is none of the phases" if not found else "stands for more than one phase"
+        raise UserInputError("standard_unknown", f"The standard {given.phase[:80]!r} {why}: name one of {known}.")
+    return replace(given, phase=found[0])
 
 
 def _engine_settings(request: Request, pattern: Pattern) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from autoxrd.agent.codec import decode_pattern, encode_pattern
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import Notice, Pattern
+from autoxrd.domain.standard import InternalStandard
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.policy import Policy
 from autoxrd.store.artifacts import ArtifactStore
@@ -42,6 +43,7 @@ class Screened:
 _INSTRUMENT = TypeAdapter(Instrument)
 _STRUCTURE = TypeAdapter(CrystalStructure)
 _SCREENING = TypeAdapter(tuple[Screened, ...])
+_STANDARD = TypeAdapter(InternalStandard)
 _PATTERN_META = ("axis", "sigma_origin", "format", "title", "source_name", "source_sha256")
 
 
@@ -80,6 +82,7 @@ class Job:
         planner_settings: how a planner that asks a language model asks it; no key, no address.
         candidates: phases that may be there; those that a job starts with stand in ``structures`` too.
         screening: sets of phases by pattern matching, best first, as a record.
+        standard: the phase whose amount was weighed, where there is one.
     """
 
     pattern: Pattern
@@ -103,6 +106,7 @@ class Job:
 
     candidates: tuple[CrystalStructure, ...] = ()
     screening: tuple[Screened, ...] = ()
+    standard: InternalStandard | None = None
 
     @property
     def phases(self) -> tuple[CrystalStructure, ...]:
@@ -129,7 +133,8 @@ class Job:
                 "budget": dataclasses.asdict(self.budget),
                 "notices": [[n.code, n.text] for n in self.notices],
             }
-            | self._candidate_settings(),
+            | self._candidate_settings()
+            | ({} if self.standard is None else {"standard": _STANDARD.dump_python(self.standard, mode="json")}),
             engine={"name": self.engine, "version": self.engine_version},
             planner={"name": self.planner, "version": self.planner_version, **_settings(self.planner_settings)},
             policy=self.policy.model_dump(mode="json"),
@@ -168,6 +173,7 @@ class Job:
             planner_settings=record.planner.get("settings", {}),
             candidates=tuple(_STRUCTURE.validate_python(s) for s in record.settings.get("candidates", ())),
             screening=_SCREENING.validate_python(record.settings.get("screening", ())),
+            standard=_STANDARD.validate_python(record.settings["standard"]) if "standard" in record.settings else None,
         )
 
 

@@ -17,6 +17,7 @@ from autoxrd.engines.protocol import EngineCommand, EngineResult, EngineSession,
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import NotFound
 from autoxrd.primitives import sha256_hex
+from autoxrd.science.absolute import absolute_quantities
 from autoxrd.science.statistics import weighted_profile_r
 from autoxrd.store.graph import Graph
 
@@ -98,17 +99,19 @@ def _replay(
 ) -> list[ReplayStep]:
     snapshot = session.prepare(job.pattern, job.instrument, job.structures, job.engine_settings)
     snapshot, result = session.execute(snapshot, EngineCommand(cycles=0))
-    steps = [_compare("root", root_id, root, snapshot, result)]
+    steps = [_compare(job, "root", root_id, root, snapshot, result)]
     parent = root
     for action, state, state_id in path:
         snapshot, result = session.execute(snapshot, command_for(action, parent, job))
-        steps.append(_compare(action.kind.value, state_id, state, snapshot, result))
+        steps.append(_compare(job, action.kind.value, state_id, state, snapshot, result))
         parent = state
     return steps
 
 
-def _compare(label: str, state_id: str, recorded: FitState, snapshot: Snapshot, result: EngineResult) -> ReplayStep:
-    values = {p.name: p.value for p in result.parameters}
+def _compare(
+    job: Job, label: str, state_id: str, recorded: FitState, snapshot: Snapshot, result: EngineResult
+) -> ReplayStep:
+    values = {p.name: p.value for p in (*result.parameters, *absolute_quantities(result, job.standard))}
     differences = [_relative(p.value, values.get(p.name, math.nan)) for p in recorded.parameters]
     rwp = weighted_profile_r(result.y_obs, result.sigma, result.y_calc)
     identical = (

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from autoxrd.agent.events import JobEvent, Prepared, StepDone, StepLost, StepStarted
+from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_WITHOUT_STANDARD, absolute_name
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from autoxrd.agent.replay import ReplayOutcome
     from autoxrd.agent.run import Finished
     from autoxrd.domain.action import Action
+    from autoxrd.domain.state import ParameterValue
+    from autoxrd.report.model import ReportInput
 
 __all__ = ["Progress", "print_finished", "print_replay"]
 
@@ -147,12 +150,33 @@ def print_finished(finished: Finished, directory: Path) -> None:
         r_bragg = "-" if phase.r_bragg is None else f"{100 * phase.r_bragg:.2f}"
         table.add_row(escape(phase.name), escape(phase.space_group), *cells, share, r_bragg)
     console.print(table)
+    _print_whole(console, report)
     for notice in report.reasons:
         console.print(f"[red]because[/] {escape(notice.text)} [dim]({notice.code})[/]")
     for notice in report.warnings:
         console.print(f"[yellow]warning[/] {escape(notice.text)} [dim]({notice.code})[/]")
     console.print(f"Report: {escape(str(finished.files['html']))}", soft_wrap=True)
     console.print(f"Look further: autoxrd graph {escape(str(directory))}", soft_wrap=True)
+
+
+def _print_whole(console: Console, report: ReportInput) -> None:
+    """Print the fractions of the whole specimen where an internal standard gives them."""
+    values = {p.name: p for p in report.state.parameters}
+    if AMORPHOUS not in values or report.job.standard is None:
+        return
+    parts = [f"{escape(p.name)} {_percent(values.get(absolute_name(p.name)))} %" for p in report.state.phases]
+    parts.append(f"amorphous or not identified {_percent(values[AMORPHOUS])} %")
+    rest = _percent(values.get(AMORPHOUS_WITHOUT_STANDARD))
+    console.print(f"Of the whole specimen: {', '.join(parts)}")
+    console.print(f"Amorphous before the standard ({escape(report.job.standard.phase)}) was added: {rest} %")
+
+
+def _percent(value: ParameterValue | None) -> str:
+    from autoxrd.report.format import value_with_esd
+
+    if value is None:
+        return "-"
+    return value_with_esd(100 * value.value, None if value.esd is None else 100 * value.esd, digits=4)
 
 
 def print_replay(outcome: ReplayOutcome) -> None:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from autoxrd.domain.action import ActionKind
+from autoxrd.domain.standard import AMORPHOUS
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import read_metric
 from autoxrd.gates.model_class import AuditFinding, misfit_beyond_noise, wrong_kind
@@ -68,6 +69,7 @@ def final_audit(
     _audit_phases(state, policy, found)
     _audit_correlation(state, policy, found)
     _audit_absorption(state, policy, found)
+    _audit_amorphous(state, policy, found)
     if found.reasons:
         verdict: Verdict = "abstained"
     else:
@@ -206,3 +208,31 @@ def _audit_absorption(state: FitState, policy: Policy, found: _Findings) -> None
             " absorb too differently for fractions without a known grain size"
         )
         found.add(abstain=False, code="microabsorption", text=text, measured=largest, limit=limit)
+
+
+def _audit_amorphous(state: FitState, policy: Policy, found: _Findings) -> None:
+    """Say where the amorphous remainder that an internal standard gives cannot be, or is not seen, or not measured."""
+    amorphous = next((p for p in state.parameters if p.name == AMORPHOUS), None)
+    if amorphous is None:
+        return
+    value, esd = amorphous.value, amorphous.esd
+    if esd is None:
+        text = (
+            f"{100 * value:.1f} % by weight beside the standard follow from the declared amount alone: the standard is"
+            " the only crystalline phase of the model, so that the pattern says nothing about it"
+        )
+        found.add(abstain=False, code="amorphous_not_measured", text=text, measured=value)
+        return
+    limit = policy.audit.phase_significance * esd
+    if value < -limit:
+        text = (
+            f"the phases add up to {100 * (1 - value):.1f} +- {100 * esd:.1f} % of the specimen: the declared amount or"
+            " crystallinity of the standard is wrong, or microabsorption or texture changes its share"
+        )
+        found.add(abstain=False, code="amorphous_negative", text=text, measured=value, limit=-limit)
+    elif value < limit:
+        text = (
+            f"amorphous content {100 * value:.1f} +- {100 * esd:.1f} % by weight is below the detection limit of"
+            f" {100 * limit:.1f} %"
+        )
+        found.add(abstain=False, code="amorphous_below_detection", text=text, measured=value, limit=limit)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["Budgets", "FitSettings", "InputReference", "Inputs", "JobRequest", "Measurement"]
+__all__ = ["Budgets", "FitSettings", "InputReference", "Inputs", "JobRequest", "Measurement", "Standard"]
 
 Text = Annotated[str, Field(max_length=500)]
 Facts = Annotated[dict[Annotated[str, Field(max_length=64)], Text | float | int | bool | None], Field(max_length=50)]
@@ -37,6 +37,16 @@ class FitSettings(_Strict):
     excluded_regions_deg: Annotated[tuple[tuple[Degrees, Degrees], ...], Field(max_length=100)] = ()
     background_terms: Annotated[int, Field(ge=1, le=36)] | None = None
     form_factors: Literal["neutral", "as_given"] = "neutral"
+
+
+class Standard(_Strict):
+    """An internal standard: a phase of the specimen whose amount was weighed."""
+
+    phase: Annotated[str, Field(min_length=1, max_length=200)]
+    """Its name in the job, or the name of its CIF."""
+    weight_percent: Annotated[float, Field(gt=0.0, lt=100.0)]
+    """Of the whole specimen."""
+    crystallinity_percent: Annotated[float, Field(gt=0.0, le=100.0)] = 100.0
 
 
 class Budgets(_Strict):
@@ -74,6 +84,8 @@ class JobRequest(_Strict):
     session: Facts = Field(default_factory=dict)
     measurement: Measurement = Measurement()
     fit: FitSettings = FitSettings()
+    standard: Standard | None = None
+    """Gives the fractions of the whole specimen and the amorphous content."""
     engine: Annotated[str, Field(max_length=64)] = "rietx"
     planner: Annotated[str, Field(max_length=64)] = "rules"
     policy: Annotated[str, Field(max_length=64)] = "default"

@@ -20,6 +20,7 @@ from autoxrd.agent.job import Budget, Job
 from autoxrd.agent.planning import Connection, check_endpoint, planner_for
 from autoxrd.agent.result import conclude
 from autoxrd.agent.run import require_same_engine
+from autoxrd.domain.standard import InternalStandard
 from autoxrd.errors import NotFound
 from autoxrd.jobs.publish import publish
 from autoxrd.jobs.request import JobRequest
@@ -248,4 +249,12 @@ def _load_request(request: JobRequest, paths: dict[str, Path]) -> Request:
         planner=request.planner,
         policy=request.policy,
         budget=Budget(steps=request.budgets.steps, wall_seconds=request.budgets.wall_seconds),
+        standard=_standard(request),
     )
+
+
+def _standard(request: JobRequest) -> InternalStandard | None:
+    given = request.standard
+    if given is None:
+        return None
+    return InternalStandard(given.phase, given.weight_percent / 100.0, given.crystallinity_percent / 100.0)

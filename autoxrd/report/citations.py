@@ -47,6 +47,12 @@ CITATIONS: dict[str, Citation] = {
         "the Rietveld method. J. Appl. Cryst. 20, 467–474.",
         "10.1107/S0021889887086199",
     ),
+    "internal_standard": Citation(
+        "De La Torre et al., 2001",
+        "De La Torre, A. G., Bruque, S. & Aranda, M. A. G. (2001). Rietveld quantitative amorphous content analysis. "
+        "J. Appl. Cryst. 34, 196–202.",
+        "10.1107/S0021889801002485",
+    ),
     "mccusker": Citation(
         "McCusker et al., 1999",
         "McCusker, L. B., Von Dreele, R. B., Cox, D. E., Louër, D. & Scardi, P. (1999). Rietveld refinement "

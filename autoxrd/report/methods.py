@@ -10,6 +10,7 @@ import numpy as np
 from autoxrd.domain.action import ActionKind
 from autoxrd.domain.instrument import ANODE_LINES, Geometry, Radiation
 from autoxrd.domain.pattern import AxisKind, SigmaOrigin
+from autoxrd.domain.standard import AMORPHOUS
 from autoxrd.report.citations import CITATIONS
 from autoxrd.report.format import fixed, number, pretty
 from autoxrd.report.model import ReportInput, Verdict
@@ -218,7 +219,21 @@ def _result(inp: ReportInput, cite: _Cited) -> str:
             f" Weight fractions follow from the scale factors {cite('hill_howard')} and are relative to the "
             f"crystalline phases of the model: {shares}."
         )
-    return text
+    return text + _standard(inp, cite)
+
+
+def _standard(inp: ReportInput, cite: _Cited) -> str:
+    """Write what an internal standard gave."""
+    amorphous = next((p for p in inp.state.parameters if p.name == AMORPHOUS), None)
+    standard = inp.job.standard
+    if standard is None or amorphous is None:
+        return ""
+    share = pretty(100 * amorphous.value, None if amorphous.esd is None else 100 * amorphous.esd, digits=3)
+    return (
+        f" With {standard.phase} as internal standard ({number(100 * standard.weight_fraction)} % of the specimen by "
+        f"weight, {number(100 * standard.crystallinity)} % of it crystalline) the amorphous or unidentified part of "
+        f"the specimen is {share} % by weight {cite('internal_standard')}."
+    )
 
 
 def methods_text(inp: ReportInput) -> MethodsText:

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from autoxrd.domain.pattern import Notice
+from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_WITHOUT_STANDARD, absolute_name
 from autoxrd.domain.state import MeasuredValue, PhaseSummary
 from autoxrd.report.model import ReportInput, Verdict
 
@@ -75,6 +76,26 @@ class PhaseReport(Boundary):
     weight_fraction: MeasuredValue | None
     """0 to 1 among the crystalline phases; null where it cannot be told."""
     r_bragg_percent: float | None
+    detection_limit: float | None
+    """Weight fraction below which the phase would not be told from nothing; null where no esd is known."""
+    absolute_weight_fraction: MeasuredValue | None
+    """0 to 1 of the whole specimen, by the internal standard; null without one."""
+
+
+class AmorphousReport(Boundary):
+    """What an internal standard tells of the whole specimen; fractions 0 to 1 by weight."""
+
+    standard: str
+    standard_weight_fraction: float
+    """Of the specimen, as declared."""
+    standard_crystallinity: float
+    weight_fraction: MeasuredValue
+    """Amorphous or not identified, of the specimen with its standard."""
+    weight_fraction_without_standard: MeasuredValue
+    """The same of the sample before the standard was mixed in."""
+    detection_limit: float | None
+    change_for_one_percent: float
+    """By how much the amorphous fraction moves when the standard's refined share is wrong by 0.01."""
 
 
 class InstrumentReport(Boundary):
@@ -118,6 +139,8 @@ class ReportSummary(Boundary):
     reasons: list[str]
     quality: Percentages
     phases: list[PhaseReport]
+    amorphous: AmorphousReport | None
+    """Null where no standard was declared, or nothing of it was seen."""
     instrument: InstrumentReport
     unexplained_peak_ratio: float | None
     unexplained_peaks: list[UnexplainedPeakReport]
@@ -165,6 +188,34 @@ def _phase(inp: ReportInput, phase: PhaseSummary) -> PhaseReport:
         cell_uncertainty=_cell_uncertainty(inp, phase.name),
         weight_fraction=phase.weight_fraction,
         r_bragg_percent=None if r_bragg is None else 100 * r_bragg,
+        detection_limit=_detection_limit(inp, phase.weight_fraction),
+        absolute_weight_fraction=_value(inp, absolute_name(phase.name)),
+    )
+
+
+def _value(inp: ReportInput, name: str) -> MeasuredValue | None:
+    return next((MeasuredValue(value=p.value, esd=p.esd) for p in inp.state.parameters if p.name == name), None)
+
+
+def _detection_limit(inp: ReportInput, fraction: MeasuredValue | None) -> float | None:
+    return None if fraction is None or fraction.esd is None else inp.job.detection_esds * fraction.esd
+
+
+def _amorphous(inp: ReportInput) -> AmorphousReport | None:
+    standard, value = inp.job.standard, _value(inp, AMORPHOUS)
+    rest = _value(inp, AMORPHOUS_WITHOUT_STANDARD)
+    if standard is None or value is None or rest is None:
+        return None
+    crystalline = 1.0 - value.value
+    return AmorphousReport(
+        standard=standard.phase,
+        standard_weight_fraction=standard.weight_fraction,
+        standard_crystallinity=standard.crystallinity,
+        weight_fraction=value,
+        weight_fraction_without_standard=rest,
+        detection_limit=_detection_limit(inp, value),
+        # amorphous = 1 - c / w, and 1 - amorphous = c / w
+        change_for_one_percent=0.01 * crystalline**2 / standard.crystalline_fraction,
     )
 
 
@@ -195,6 +246,7 @@ def build_summary(inp: ReportInput, files: Mapping[str, str]) -> ReportSummary:
         reasons=[r.code for r in inp.reasons],
         quality=percentages(inp),
         phases=[_phase(inp, p) for p in inp.state.phases],
+        amorphous=_amorphous(inp),
         instrument=_instrument(inp),
         unexplained_peak_ratio=ratio.value if ratio and ratio.available else None,
         unexplained_peaks=[

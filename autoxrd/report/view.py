@@ -157,6 +157,8 @@ class PhaseView:
     weight_percent: str
     r_bragg: str
     density: str
+    detection_percent: str
+    absolute_percent: str
     atoms: tuple[AtomView, ...]
 
 
@@ -202,10 +204,38 @@ def _phases(inp: ReportInput, report: Report) -> list[PhaseView]:
                 weight_percent=measured(phase.weight_fraction, scale=100, digits=4),
                 r_bragg=fixed(phase.r_bragg_percent, 2),
                 density="–" if found is None else pretty(found.value, found.esd, digits=4),
+                detection_percent=fixed(phase.detection_limit, 2, scale=100),
+                absolute_percent=measured(phase.absolute_weight_fraction, scale=100, digits=4),
                 atoms=_atoms(inp, i),
             )
         )
     return views
+
+
+def _amorphous(report: Report) -> list[Fact]:
+    """Return what the internal standard tells; nothing where there is none."""
+    found = report.amorphous
+    if found is None:
+        return []
+    limit = "" if found.detection_limit is None else f"detection limit {fixed(found.detection_limit, 1, scale=100)} %"
+    crystalline = f"crystalline to {number(100 * found.standard_crystallinity)} %, as declared"
+    return [
+        Fact("Amorphous or not identified", f"{measured(found.weight_fraction, scale=100, digits=4)} %", limit),
+        Fact(
+            "The same before the standard was added",
+            f"{measured(found.weight_fraction_without_standard, scale=100, digits=4)} %",
+        ),
+        Fact(
+            "Standard",
+            f"{found.standard}, {number(100 * found.standard_weight_fraction)} % of the specimen",
+            crystalline,
+        ),
+        Fact(
+            "Leverage",
+            f"{fixed(found.change_for_one_percent, 1, scale=100)} %",
+            "change of the amorphous content for each percent that the standard's refined share is wrong",
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +349,8 @@ def page_view(inp: ReportInput, report: Report) -> dict[str, Any]:
         "quality": [*_quality(report), *_numerics(inp)],
         "instrument": _instrument(inp, report),
         "phases": _phases(inp, report),
+        "amorphous": _amorphous(report),
+        "detection_esds": inp.job.detection_esds,
         "parameters": [_parameter(r) for r in parameter_rows(inp)],
         "features": _features(inp),
         "versions": _versions(inp, report),

@@ -32,7 +32,7 @@ def test_the_truth_is_found_within_the_stated_uncertainty(finished: tuple[Path, 
 def test_the_json_object_has_the_promised_form(finished: tuple[Path, str]) -> None:
     out, stdout = finished
     summary = json.loads(stdout)
-    keys = ["schema", "verdict", "reasons", "quality", "phases", "instrument", "unexplained_peak_ratio"]
+    keys = ["schema", "verdict", "reasons", "quality", "phases", "amorphous", "instrument", "unexplained_peak_ratio"]
     keys += ["unexplained_peaks", "warnings", "steps", "engine", "wall_seconds", "graph_root", "final_state", "files"]
     assert list(summary) == keys
     for name in summary["files"].values():

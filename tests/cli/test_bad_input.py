@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from autoxrd.cli.refining import standard_of
+from autoxrd.errors import UserInputError
 from tests.agent.conftest import COMMAND
 from tests.agent.small import CIF
 
@@ -92,3 +94,23 @@ def test_structures(change: Callable[[str], str], word: str, tmp_path: Path) -> 
 )
 def test_options(options: tuple[str, ...], word: str, tmp_path: Path) -> None:
     _refused(_run(tmp_path, GOOD, CIF, *options), tmp_path, word)
+
+
+def test_a_standard_that_is_no_phase(tmp_path: Path) -> None:
+    _refused(_run(tmp_path, GOOD, CIF, "--anode", "Cu", "--standard", "quartz=20"), tmp_path, "quartz", "name one of s")
+
+
+@pytest.mark.parametrize(
+    ("text", "crystallinity", "said"),
+    [
+        ("fluorite", 100.0, "corundum=20"),
+        ("=20", 100.0, "corundum=20"),
+        ("fluorite=twenty", 100.0, "corundum=20"),
+        ("fluorite=120", 100.0, "120"),
+        ("fluorite=20", 0.0, "crystallinity"),
+        (None, 90.0, "--standard PHASE"),
+    ],
+)
+def test_standards_that_cannot_be(text: str | None, crystallinity: float, said: str) -> None:
+    with pytest.raises(UserInputError, match=said):
+        standard_of(text, crystallinity)

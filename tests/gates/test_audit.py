@@ -175,3 +175,27 @@ def test_causes_beyond_the_model_are_named_first() -> None:
     weak = final_audit(state(), policy=DEFAULT, suspects=order)
     assert weak.verdict == "accepted_with_warnings"
     assert [finding.code for finding in weak.warnings] == ["magnetic_order_suspected"]
+
+
+def with_amorphous(value: float, esd: float | None) -> FitState:
+    row = ParameterValue(name="sample.amorphous_weight_fraction", value=value, esd=esd, derived=True)
+    return state().model_copy(update={"parameters": (*state().parameters, row)})
+
+
+@pytest.mark.parametrize(
+    ("value", "esd", "code"),
+    [
+        (0.31, 0.02, None),
+        (0.05, 0.02, "amorphous_below_detection"),
+        (-0.05, 0.02, "amorphous_below_detection"),
+        (-0.07, 0.02, "amorphous_negative"),
+        (0.5, None, "amorphous_not_measured"),
+    ],
+)
+def test_an_amorphous_content_that_cannot_be_or_is_not_seen_is_told(
+    value: float, esd: float | None, code: str | None
+) -> None:
+    verdict, reasons, warnings = audit(with_amorphous(value, esd))
+    assert not reasons
+    assert warnings == ({code} if code else set())
+    assert verdict == ("accepted_with_warnings" if code else "accepted")

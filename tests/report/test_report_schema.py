@@ -28,21 +28,18 @@ def test_report_json_fits_the_schema() -> None:
 def test_the_json_object_has_exactly_the_promised_names() -> None:
     head = json.loads(build_summary(report_input(n=301), {"html": "report.html"}).model_dump_json())
     assert list(head) == [
-        "schema", "verdict", "reasons", "quality", "phases", "instrument", "unexplained_peak_ratio",
-        "unexplained_peaks", "warnings", "steps", "engine", "wall_seconds", "graph_root", "final_state", "files",
+        "schema", "verdict", "reasons", "quality", "phases", "amorphous", "instrument",
+        "unexplained_peak_ratio", "unexplained_peaks", "warnings", "steps", "engine", "wall_seconds",
+        "graph_root", "final_state", "files",
     ]  # fmt: skip
     assert list(head["quality"]) == [
         "rwp_percent", "rexp_percent", "gof", "rp_percent", "rwp_without_background_percent", "n_points",
         "n_parameters",
     ]  # fmt: skip
     assert list(head["phases"][0]) == [
-        "name",
-        "space_group",
-        "cell",
-        "cell_uncertainty",
-        "weight_fraction",
-        "r_bragg_percent",
-    ]
+        "name", "space_group", "cell", "cell_uncertainty", "weight_fraction", "r_bragg_percent", "detection_limit",
+        "absolute_weight_fraction",
+    ]  # fmt: skip
     assert list(head["phases"][0]["cell"]) == ["a", "b", "c", "alpha", "beta", "gamma", "volume"]
     assert head["phases"][0]["cell"]["a"] == {"value": 9.371723, "esd": 4.3e-5}
     assert list(head["instrument"]) == ["zero_deg", "displacement_mm", "wavelengths_angstrom"]
