@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from autoxrd.agent.events import Listener, Prepared, nobody
 from autoxrd.agent.fitting import command_for
 from autoxrd.agent.job import Job
+from autoxrd.agent.starting import root_command
 from autoxrd.domain.action import Action
 from autoxrd.domain.state import FitState, ParameterValue
-from autoxrd.engines.protocol import EngineCommand, EngineResult
+from autoxrd.engines.protocol import EngineResult
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import NotFound, UserInputError
 from autoxrd.science.statistics import weighted_profile_r
@@ -152,8 +153,8 @@ def _carried_out(
 ) -> EngineResult:
     session = get_engine(other).start()
     try:
-        snapshot = session.prepare(job.pattern, job.instrument, job.structures, job.engine_settings)
-        snapshot, result = session.execute(snapshot, EngineCommand(cycles=0, gains=False))
+        snapshot = session.prepare(job.pattern, job.instrument, job.first_structures, job.engine_settings)
+        snapshot, result = session.execute(snapshot, replace(root_command(job.start), gains=False))
         listener(Prepared(other, root))
         parent = root
         for action, state in path:

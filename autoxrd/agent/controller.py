@@ -11,11 +11,12 @@ from autoxrd.agent.codec import encode_result, encode_structures
 from autoxrd.agent.events import Listener, Prepared, StepDone, StepLost, StepStarted, nobody
 from autoxrd.agent.fitting import command_for, measure_state, reachable_rwp
 from autoxrd.agent.job import Job
+from autoxrd.agent.starting import root_command
 from autoxrd.agent.viewing import check_action, graph_view, job_context, known_parameters
 from autoxrd.domain.action import Action, Stage
 from autoxrd.domain.decision import Decision, GateCheck
 from autoxrd.domain.state import Feature, FitState
-from autoxrd.engines.protocol import EngineCommand, EngineResult, EngineSession, Snapshot
+from autoxrd.engines.protocol import EngineResult, EngineSession, Snapshot
 from autoxrd.errors import EngineError
 from autoxrd.gates.acceptance import judge, reject
 from autoxrd.gates.preflight import preflight
@@ -108,9 +109,9 @@ class Controller:
             return root
         began, before = time.monotonic(), self._session.engine_seconds
         snapshot = self._session.prepare(
-            self._job.pattern, self._job.instrument, self._job.structures, self._job.engine_settings
+            self._job.pattern, self._job.instrument, self._job.first_structures, self._job.engine_settings
         )
-        snapshot, result = self._session.execute(snapshot, EngineCommand(cycles=0))
+        snapshot, result = self._session.execute(snapshot, root_command(self._job.start))
         state = self._state(snapshot, result, stage=Stage.QC, parent=None)
         telemetry = {"seconds": time.monotonic() - began, "engine_seconds": self._session.engine_seconds - before}
         state_id = self._graph.add_root(state, telemetry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autoxrd.agent.job import Job
+from autoxrd.agent.starting import Start
 from autoxrd.domain.action import Action, ActionKind, Bound, Stage
 from autoxrd.domain.state import Feature, FitState
 from autoxrd.engines.encoding import structure_json
@@ -38,6 +39,17 @@ def released_after(action: Action, parent: FitState) -> tuple[str, ...]:
         if key in action.settings:
             kept = tuple(s for s in kept if not s.startswith(f"phase.{action.settings[key]}."))
     return tuple(dict.fromkeys((*kept, *action.parameters)))
+
+
+def _released(action: Action | None, parent: FitState | None, begun: Start | None) -> tuple[str, ...]:
+    if action is not None and parent is not None:
+        return released_after(action, parent)
+    return begun.released if begun is not None else ()
+
+
+def _bounds(action: Action | None, parent: FitState | None, begun: Start | None) -> tuple[Bound, ...]:
+    held = parent.bounds if parent is not None else begun.bounds if begun is not None else ()
+    return tuple({b.selector: b for b in (*held, *(action.bounds if action is not None else ()))}.values())
 
 
 def command_for(action: Action, parent: FitState, job: Job) -> EngineCommand:
@@ -140,9 +152,7 @@ def measure_state(
         limits=plausibility_limits(job.policy),
     )
     measures = measure(result, context)
-    bounds: dict[str, Bound] = {b.selector: b for b in (parent.bounds if parent else ())}
-    if action is not None:
-        bounds |= {b.selector: b for b in action.bounds}
+    begun = job.start if parent is None else None
     return FitState(
         stage=stage,
         engine=result.engine,
@@ -157,8 +167,8 @@ def measure_state(
         parameters=(*result.parameters, *absolute_quantities(result, job.standard)),
         phases=measures.phases,
         unexplained_peaks=measures.unexplained_peaks,
-        released=released_after(action, parent) if action is not None and parent is not None else (),
-        bounds=tuple(bounds.values()),
+        released=_released(action, parent, begun),
+        bounds=_bounds(action, parent, begun),
         notices=(*((n.code, n.text) for n in result.notices), *measures.notices),
         files={"structures": files["structures"]},
     )

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from autoxrd.agent.codec import decode_pattern, encode_pattern
+from autoxrd.agent.starting import Start, decode_start, encode_start
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import Notice, Pattern
 from autoxrd.domain.standard import InternalStandard
@@ -83,6 +84,7 @@ class Job:
         candidates: phases that may be there; those that a job starts with stand in ``structures`` too.
         screening: sets of phases by pattern matching, best first, as a record.
         standard: the phase whose amount was weighed, where there is one.
+        start: another job's model to begin with; None begins with the structures.
     """
 
     pattern: Pattern
@@ -107,16 +109,25 @@ class Job:
     candidates: tuple[CrystalStructure, ...] = ()
     screening: tuple[Screened, ...] = ()
     standard: InternalStandard | None = None
+    start: Start | None = None
 
     @property
     def phases(self) -> tuple[CrystalStructure, ...]:
         """All structures of the job by name: those that it starts with, and the other candidates."""
         return tuple({s.name: s for s in (*self.structures, *self.candidates)}.values())
 
+    @property
+    def first_structures(self) -> tuple[CrystalStructure, ...]:
+        """Return the structures that the engine prepares: those of the start where it has them."""
+        begun = {} if self.start is None else {s.name: s for s in self.start.structures}
+        return tuple(begun.get(s.name, s) for s in self.structures)
+
     def to_record(self, artifacts: ArtifactStore, sources: tuple[SourceFile, ...] = ()) -> JobRecord:
         """Store the arrays and source files, and return the record that names them."""
         files: dict[str, str] = {"pattern_arrays": artifacts.put(encode_pattern(self.pattern))}
         files |= {f"source.{s.role}": artifacts.put(s.data) for s in sources}
+        if self.start is not None:
+            files["start"] = artifacts.put(encode_start(self.start))
         meta = {name: getattr(self.pattern, name) for name in _PATTERN_META}
         meta["n_points"] = self.pattern.n_points
         return JobRecord(
@@ -134,7 +145,8 @@ class Job:
                 "notices": [[n.code, n.text] for n in self.notices],
             }
             | self._candidate_settings()
-            | ({} if self.standard is None else {"standard": _STANDARD.dump_python(self.standard, mode="json")}),
+            | ({} if self.standard is None else {"standard": _STANDARD.dump_python(self.standard, mode="json")})
+            | ({} if self.start is None else {"start": {"sha256": files["start"], **self.start.source}}),
             engine={"name": self.engine, "version": self.engine_version},
             planner={"name": self.planner, "version": self.planner_version, **_settings(self.planner_settings)},
             policy=self.policy.model_dump(mode="json"),
@@ -174,6 +186,7 @@ class Job:
             candidates=tuple(_STRUCTURE.validate_python(s) for s in record.settings.get("candidates", ())),
             screening=_SCREENING.validate_python(record.settings.get("screening", ())),
             standard=_STANDARD.validate_python(record.settings["standard"]) if "standard" in record.settings else None,
+            start=decode_start(artifacts.get(record.files["start"])) if "start" in record.files else None,
         )
 
 

@@ -11,6 +11,7 @@ from autoxrd.agent.bench import GraphBench
 from autoxrd.agent.exchanges import GraphExchangeLog
 from autoxrd.agent.job import Job
 from autoxrd.errors import UserInputError
+from autoxrd.planners.continuing import Continuing
 from autoxrd.planners.llm import LlmSettings, ModelDesk
 from autoxrd.planners.llm.client import LiteLlmClient, litellm_available
 from autoxrd.planners.llm.desk import Desk
@@ -23,7 +24,7 @@ from autoxrd.store.reading import GraphReader
 from autoxrd.store.records import EventKind
 from autoxrd.store.writing import GraphWriter
 
-__all__ = ["ENDPOINT_VARIABLE", "Connection", "check_endpoint", "planner_for", "recorded_endpoint"]
+__all__ = ["ENDPOINT_VARIABLE", "Connection", "check_endpoint", "onward", "planner_for", "recorded_endpoint"]
 
 ENDPOINT_VARIABLE = "AUTOXRD_LLM_BASE_URL"
 """Address of an OpenAI-compatible endpoint, where no option gives one."""
@@ -48,6 +49,15 @@ def planner_for(job: Job, graph: GraphWriter, connection: Connection) -> Planner
     Raises:
         UserInputError: ``llm_extra_missing``, ``llm_settings_invalid``.
     """
+    return onward(_planner_for(job, graph, connection), job)
+
+
+def onward(planner: Planner, job: Job) -> Planner:
+    """Return the planner as a job needs it: one that starts from another job's model opens with a joint cycle."""
+    return planner if job.start is None else Continuing(planner)
+
+
+def _planner_for(job: Job, graph: GraphWriter, connection: Connection) -> Planner:
     if not planner_info(job.planner).needs_model:
         return get_planner(job.planner)
     settings = settings_from(dict(job.planner_settings))

@@ -11,9 +11,10 @@ from autoxrd.agent.codec import encode_result
 from autoxrd.agent.events import Listener, nobody
 from autoxrd.agent.fitting import command_for
 from autoxrd.agent.job import Job
+from autoxrd.agent.starting import root_command
 from autoxrd.domain.action import Action
 from autoxrd.domain.state import FitState
-from autoxrd.engines.protocol import EngineCommand, EngineResult, EngineSession, Snapshot
+from autoxrd.engines.protocol import EngineResult, EngineSession, Snapshot
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import NotFound
 from autoxrd.primitives import sha256_hex
@@ -97,8 +98,8 @@ def replay_job(directory: Path, *, listener: Listener = nobody) -> ReplayOutcome
 def _replay(
     session: EngineSession, job: Job, root_id: str, root: FitState, path: list[tuple[Action, FitState, str]]
 ) -> list[ReplayStep]:
-    snapshot = session.prepare(job.pattern, job.instrument, job.structures, job.engine_settings)
-    snapshot, result = session.execute(snapshot, EngineCommand(cycles=0))
+    snapshot = session.prepare(job.pattern, job.instrument, job.first_structures, job.engine_settings)
+    snapshot, result = session.execute(snapshot, root_command(job.start))
     steps = [_compare(job, "root", root_id, root, snapshot, result)]
     parent = root
     for action, state, state_id in path:

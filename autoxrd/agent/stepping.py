@@ -13,6 +13,7 @@ from autoxrd.agent.answers import Coded, Gated, Proposed, Stepped
 from autoxrd.agent.asking import find_state
 from autoxrd.agent.controller import Controller, rejudge
 from autoxrd.agent.job import Job
+from autoxrd.agent.planning import onward
 from autoxrd.agent.run import require_same_engine
 from autoxrd.agent.viewing import check_action, graph_view, job_context
 from autoxrd.domain.action import Action
@@ -89,7 +90,7 @@ def propose(directory: Path, planner: str = "rules") -> Proposed:
         find_state(graph, "root")
         job = Job.from_record(graph.job, graph.artifacts)
         view = graph_view(graph)
-    answer = get_planner(planner).propose(view, job_context(job))
+    answer = onward(get_planner(planner), job).propose(view, job_context(job))
     if isinstance(answer, Finish):
         notes = tuple(Coded(code=code, text=text) for code, text in answer.notes)
         return Proposed(planner=planner, state=answer.state, finish=answer.reason, notes=notes)

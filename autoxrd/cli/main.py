@@ -25,6 +25,7 @@ from autoxrd.cli import (
     pcr,
     policy,
     refining,
+    series,
     service,
     skills,
     stepping,
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 app.command("inspect")(inputs.inspect)
 app.command("refine")(refining.refine)
+app.command("series")(series.series)
 app.command("identify")(identifying.identify)
 app.command("demo")(refining.demo)
 app.command("resume")(refining.resume)

@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from autoxrd.domain.standard import InternalStandard
 
 __all__ = [
+    "Common",
     "command_line",
     "conclude",
     "demo",
     "free_directory",
+    "interruptible",
     "limits_pair",
     "refine",
     "replay",
+    "request_of",
     "resume",
     "standard_of",
 ]
@@ -94,10 +97,9 @@ _Directory = Annotated[Path, typer.Argument(help="Directory of a job.", show_def
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What was measured, and how: the options that say what is refined."""
+class Common:
+    """How was measured and what may be in the specimen: options that one pattern and a series share."""
 
-    pattern: _Pattern = None
     structure: _Structures = field(default_factory=list)
     candidate: _Candidates = field(default_factory=list)
     instrument: _Instrument = None
@@ -112,6 +114,13 @@ class Measured:
     form_factors: _Factors = "neutral"
     standard: _Standard = None
     standard_crystallinity: _Crystallinity = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(Common):
+    """What was measured, and how: the options that say what is refined."""
+
+    pattern: _Pattern = None
 
 
 @takes(measured=Measured, asked=modelling.Asked)
@@ -141,13 +150,19 @@ def refine(
 
 
 def _request(measured: Measured, **choices: Any) -> Request:
-    from autoxrd.agent.inputs import Request
     from autoxrd.errors import UserInputError
 
     if measured.pattern is None:
         raise UserInputError("pattern_missing", "No pattern was given; name the file with the measured data.")
+    return request_of(measured, measured.pattern, **choices)
+
+
+def request_of(measured: Common, pattern: Path, **choices: Any) -> Request:
+    """Return what the options ask for of a pattern."""
+    from autoxrd.agent.inputs import Request
+
     return Request(
-        pattern=measured.pattern,
+        pattern=pattern,
         structures=tuple(measured.structure),
         candidates=tuple(measured.candidate),
         instrument=measured.instrument,
@@ -296,9 +311,13 @@ def _prepared(directory: Path, as_json: bool) -> str:
     return f"{directory} stands at its starting state {head.id}, Rwp {100 * head.quality.rwp:.2f} %."
 
 
+def _interruptible(directory: Path) -> AbstractContextManager[None]:
+    return interruptible(f"Interrupted. Go on with: autoxrd resume {shlex.quote(str(directory))}")
+
+
 @contextmanager
-def _interruptible(directory: Path) -> Iterator[None]:
-    """Let SIGTERM end a job as Ctrl-C does: recorded, and ready to be resumed."""
+def interruptible(text: str) -> Iterator[None]:
+    """Let SIGTERM end a job as Ctrl-C does: recorded, and ready to be resumed; say how."""
 
     def stop(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
@@ -307,7 +326,7 @@ def _interruptible(directory: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(f"\nInterrupted. Go on with: autoxrd resume {shlex.quote(str(directory))}", err=True)
+        typer.echo(f"\n{text}", err=True)
         raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -16,7 +16,7 @@ from autoxrd.report.model import ReportInput
 from autoxrd.report.page import render_html
 from autoxrd.report.tables import parameters_csv, profile_csv, reflections_csv
 
-__all__ = ["complete_files", "render_files", "write_report"]
+__all__ = ["complete_files", "put_file", "render_files", "write_report"]
 
 BUNDLE = "bundle.zip"
 
@@ -59,7 +59,7 @@ def render_files(inp: ReportInput) -> tuple[dict[str, bytes], dict[str, str]]:
     return files, keys
 
 
-def _put(path: Path, data: bytes) -> None:
+def put_file(path: Path, data: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -99,7 +99,7 @@ def write_report(inp: ReportInput, directory: Path) -> dict[str, Path]:
     files, keys = render_files(inp)
     try:
         for name, data in _with_bundle(files).items():
-            _put(directory / name, data)
+            put_file(directory / name, data)
     except OSError as error:
         raise StorageError(
             "report_not_written",

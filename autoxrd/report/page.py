@@ -20,7 +20,7 @@ from autoxrd.report.stepview import gate_matrix, step_views
 from autoxrd.report.view import page_view
 from autoxrd.report.words import sentence
 
-__all__ = ["json_for_html", "render_html"]
+__all__ = ["asset", "content_policy", "environment", "json_for_html", "render_html"]
 
 _SCRIPTS = ("plotly-basic.min.js", "plot.js", "page.js")
 _HTML_UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -34,24 +34,26 @@ def json_for_html(data: Any) -> Markup:
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of ours that is embedded in pages."""
     return (resources.files("autoxrd.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 @cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """Return the environment of our templates: everything is escaped, a missing name is an error."""
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader("autoxrd.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["sentence"] = sentence
-    return environment
+    made.filters["sentence"] = sentence
+    return made
 
 
-def _content_policy(scripts: list[str]) -> str:
+def content_policy(scripts: list[str]) -> str:
     """Name the scripts by hash: one that a hostile file name smuggled in would not run."""
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     return (
@@ -68,13 +70,13 @@ def render_html(inp: ReportInput, report: Report, settings: PlotSettings | None 
         report: report.json of the same input.
         settings: how much data the page carries.
     """
-    scripts = [_asset(name) for name in _SCRIPTS]
+    scripts = [asset(name) for name in _SCRIPTS]
     views = step_views(inp)
     data = {"fit": fit_figure(inp, settings or PlotSettings()), "steps": step_figure(inp)}
     # The assets are ours and reviewed; everything else on the page goes through the template's escaping.
     trusted = [Markup(s) for s in scripts]  # noqa: S704
     return (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             **page_view(inp, report),
@@ -83,8 +85,8 @@ def render_html(inp: ReportInput, report: Report, settings: PlotSettings | None 
             graph=draw_graph(inp),
             fit=data["fit"],
             data=json_for_html(data),
-            css=Markup(_asset("report.css")),  # noqa: S704
+            css=Markup(asset("report.css")),  # noqa: S704
             scripts=trusted,
-            content_policy=_content_policy(scripts),
+            content_policy=content_policy(scripts),
         )
     )

@@ -11,7 +11,7 @@ from autoxrd.domain.instrument import Instrument
 from autoxrd.report.model import ReportInput
 from autoxrd.report.parameters import parameter_rows
 
-__all__ = ["guarded", "parameters_csv", "profile_csv", "reflections_csv"]
+__all__ = ["guarded", "parameters_csv", "profile_csv", "reflections_csv", "write_csv"]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet runs a text cell that starts so (OWASP, CSV injection)."""
@@ -35,7 +35,8 @@ def _cell(value: object) -> str:
     return guarded(str(value))
 
 
-def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+def write_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """Write a table: UTF-8, comma, header line; text that a spreadsheet would run is guarded."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([guarded(h) for h in header])
@@ -51,7 +52,7 @@ def profile_csv(inp: ReportInput) -> bytes:
     a = inp.arrays
     columns = [a.x, a.y_obs, a.sigma, a.y_calc, a.background, a.difference, *a.phase_patterns]
     header = ["x", "obs", "sigma", "calc", "background", "diff", *(p.name for p in inp.state.phases)]
-    return _csv(header, zip(*(c.tolist() for c in columns), strict=True))
+    return write_csv(header, zip(*(c.tolist() for c in columns), strict=True))
 
 
 def line_name(instrument: Instrument, index: int) -> str:
@@ -73,7 +74,7 @@ def reflections_csv(inp: ReportInput) -> bytes:
         ]
         for i in range(r.phase.size)
     )  # fmt: skip
-    return _csv(header, rows)
+    return write_csv(header, rows)
 
 
 def parameters_csv(inp: ReportInput) -> bytes:
@@ -85,4 +86,4 @@ def parameters_csv(inp: ReportInput) -> bytes:
         [r.name, r.phase, r.atom, r.quantity, r.value, r.esd, r.unit, r.lower, r.upper, r.released_in_step, r.derived]
         for r in parameter_rows(inp)
     )
-    return _csv(header, rows)
+    return write_csv(header, rows)

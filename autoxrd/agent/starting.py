@@ -1,0 +1,124 @@
+"""With which values does a job start? From its structures, or from the final model of another job, as recorded.
+
+A start that is taken over is input like a CIF: an artifact named by its hash in the job's record, so that a replay
+begins with the same numbers. It says what is free too. Nothing of it is trusted: the job's first step is the joint
+cycle of all that is free, judged by the gates, and cells are held against the structures as given, not the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import TypeAdapter
+
+from autoxrd.domain.action import Action, Bound
+from autoxrd.domain.state import FitState, ParameterValue
+from autoxrd.domain.structure import CrystalStructure
+from autoxrd.engines.protocol import Edit, EngineCommand
+from autoxrd.primitives import canonical_json
+
+__all__ = ["Start", "decode_start", "encode_start", "root_command", "start_from"]
+
+_OWN = ("background.", "phase.")
+"""Not taken over as single values: a pattern has its own background, and phases come with their structures."""
+_OF_PHASE = frozenset(
+    {"size", "strain", "size_gauss", "strain_gauss", "preferred_orientation", "extinction"},
+)
+"""What of a phase is no part of its structure. Scale factors are found anew: counting times differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A model to begin with.
+
+    Args:
+        structures: refined, by the names that they have in the job.
+        edits: what turns a model of these structures into the start: textures, ties, background terms, values.
+        released: selectors that are free from the first step on.
+        bounds: limits that hold.
+        source: where it comes from: ``graph_root`` and ``state`` of the other job, ``pattern_sha256`` of its data.
+    """
+
+    structures: tuple[CrystalStructure, ...]
+    edits: tuple[Edit, ...] = ()
+    released: tuple[str, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    source: Mapping[str, str] = field(default_factory=dict)
+
+
+_START: TypeAdapter[Start] = TypeAdapter(Start)
+
+
+def encode_start(start: Start) -> bytes:
+    """Return the bytes of a start, equal for equal starts."""
+    return canonical_json(_START.dump_python(start, mode="json")).encode()
+
+
+def decode_start(data: bytes) -> Start:
+    """Read a start back."""
+    return _START.validate_json(data)
+
+
+def start_from(
+    state: FitState,
+    structures: tuple[CrystalStructure, ...],
+    path: tuple[Action, ...],
+    *,
+    kept: tuple[str, ...],
+    source: Mapping[str, str],
+) -> Start:
+    """Make a start of the final state of a job.
+
+    Args:
+        state: the state.
+        structures: refined, of its phases.
+        path: the accepted actions that led to it, in order.
+        kept: the phases of the state that the new job begins with.
+        source: see `Start`.
+    """
+    terms = sum(1 for p in state.parameters if p.name.startswith("background."))
+    edits = [edit for action in path for edit in _model_edits(action, kept)]
+    edits += [Edit("background", {"terms": terms})] if terms else []
+    edits += [Edit("value", {"selector": p.name, "value": p.value}) for p in _values(state, kept)]
+    free = [s for s in state.released if not s.startswith("phase.") or s.split(".")[1] in kept]
+    return Start(
+        structures=tuple(s for s in structures if s.name in kept),
+        edits=tuple(edits),
+        released=tuple(dict.fromkeys(free)),
+        bounds=tuple(
+            b for b in state.bounds if not b.selector.startswith("phase.") or b.selector.split(".")[1] in kept
+        ),
+        source=dict(source),
+    )
+
+
+def _model_edits(action: Action, kept: tuple[str, ...]) -> list[Edit]:
+    """Return the edits of an accepted action that change the model and not a value; excluded regions are not kept."""
+    settings = action.settings
+    if "axis" in settings and settings.get("phase") in kept:
+        return [Edit("texture", {"phase": settings["phase"], "axis": settings["axis"]})]
+    if "equal" in settings:
+        phases = [name for name in str(settings["equal"]).split() if name in kept]
+        return [Edit("equal_uiso", {"phases": phases})] if phases else []
+    return []
+
+
+def _values(state: FitState, kept: tuple[str, ...]) -> list[ParameterValue]:
+    """Return the single values that are taken over: what the fit determined of instrument, specimen and widths."""
+    found = []
+    for parameter in state.parameters:
+        if not parameter.released or parameter.derived:
+            continue
+        parts = parameter.name.split(".")
+        of_phase = parts[0] == "phase" and len(parts) == 3 and parts[1] in kept and parts[2] in _OF_PHASE
+        if of_phase or not parameter.name.startswith(_OWN):
+            found.append(parameter)
+    return found
+
+
+def root_command(start: Start | None) -> EngineCommand:
+    """Return the command that makes a job's root state of the prepared model; it evaluates and refines nothing."""
+    if start is None:
+        return EngineCommand(cycles=0)
+    return EngineCommand(cycles=0, released=start.released, bounds=start.bounds, edits=start.edits)

@@ -1,0 +1,48 @@
+"""Who proposes in a job that starts from another job's model? First all that is free together, then the planner.
+
+The planner sees what the first step gave as the root of its graph, so that it goes on improving it as it would any
+start. Where the gates refuse the first step, nothing of the model that was taken over is good here: the job ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autoxrd.domain.action import ActionKind
+from autoxrd.planners.protocol import Finish, Forfeit, GraphView, JobContext, Planner, Proposal
+from autoxrd.planners.rules.writing import joint_action
+
+__all__ = ["Continuing"]
+
+REFUSED = "start_not_accepted"
+"""Code of the objection with which a job ends when its start is refused."""
+
+
+class Continuing:
+    """Lets a planner go on from a model that was taken over.
+
+    Args:
+        inner: the planner.
+    """
+
+    def __init__(self, inner: Planner) -> None:
+        self.name = inner.name
+        self.version = inner.version
+        self._inner = inner
+
+    def propose(self, view: GraphView, context: JobContext) -> Proposal | Finish | Forfeit:
+        """Return the next action, or the end."""
+        if not view.attempts:
+            root = view.states[view.root]
+            return Proposal(joint_action(root, view.root, root.released), {"start": "taken over"})
+        first = view.attempts[0]
+        if not first.accepted or first.candidate is None:
+            text = f"the model that was taken over is refused here ({', '.join(first.decision.reasons)})"
+            return Finish(view.root, "The start was refused.", objections=((REFUSED, text),))
+        onward = replace(view, root=first.candidate, attempts=view.attempts[1:])
+        answer = self._inner.propose(onward, context)
+        closes = isinstance(answer, Proposal) and answer.action.kind is ActionKind.JOINT
+        if closes and isinstance(answer, Proposal) and answer.action.parent == first.candidate:
+            # the first step was a joint cycle of all that is free: a second one would repeat it
+            return self._inner.propose(view, context)
+        return answer
