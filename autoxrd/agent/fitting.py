@@ -19,7 +19,7 @@ from autoxrd.science.inputs import MeasureContext
 from autoxrd.science.observe import measure
 from autoxrd.science.statistics import weighted_profile_r
 
-__all__ = ["NOT_EXECUTED", "command_for", "measure_state", "reachable_rwp", "released_after"]
+__all__ = ["NOT_EXECUTED", "command_for", "measure_state", "reachable_rwp", "released_after", "reshaping"]
 
 NOT_EXECUTED = frozenset({ActionKind.SWITCH_PROFILE, ActionKind.PROFILE_MATCH})
 """Kinds that the rules know and no engine command carries out: to run them would do something else than they say."""
@@ -68,7 +68,7 @@ def _edits(action: Action, parent: FitState, job: Job) -> tuple[Edit, ...]:
         return (Edit("neutral", {"selectors": list(action.instead_of), "successors": list(action.parameters)}),)
     shape = shape_of(action)
     if shape is not None:
-        return (_reshaping(action, shape),)
+        return (reshaping(action, shape),)
     if action.kind is ActionKind.EXCLUDE_REGION and "lower_deg" in settings:
         return (Edit("exclude", {"lower_deg": settings["lower_deg"], "upper_deg": settings["upper_deg"]}),)
     if action.kind is ActionKind.REMOVE_PHASE and "phase" in settings:
@@ -78,7 +78,7 @@ def _edits(action: Action, parent: FitState, job: Job) -> tuple[Edit, ...]:
     return ()
 
 
-def _reshaping(action: Action, shape: Shape) -> Edit:
+def reshaping(action: Action, shape: Shape) -> Edit:
     """Describe the form that the model shall have: the settings that belong to it, under the engine's names."""
     values: dict[str, float | int | str | tuple[float, ...] | list[str]] = {}
     for key, value in action.settings.items():

@@ -168,6 +168,7 @@ def _job_info(job: Job, command: str, created: str) -> JobInfo:
         excluded_regions=tuple((float(a), float(b)) for a, b in job.engine_settings.get("excluded_regions", ())),
         standard=job.standard,
         detection_esds=job.policy.audit.phase_significance,
+        fraction_error=job.policy.audit.fraction_error,
     )
 
 

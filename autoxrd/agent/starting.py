@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
 
-from autoxrd.domain.action import Action, Bound
+from autoxrd.domain.action import Bound
 from autoxrd.domain.state import FitState, ParameterValue
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.protocol import Edit, EngineCommand
@@ -63,9 +63,10 @@ def decode_start(data: bytes) -> Start:
 def start_from(
     state: FitState,
     structures: tuple[CrystalStructure, ...],
-    path: tuple[Action, ...],
+    shapes: tuple[Edit, ...],
     *,
     kept: tuple[str, ...],
+    held: frozenset[str] = frozenset(),
     source: Mapping[str, str],
 ) -> Start:
     """Make a start of the final state of a job.
@@ -73,14 +74,13 @@ def start_from(
     Args:
         state: the state.
         structures: refined, of its phases.
-        path: the accepted actions that led to it, in order.
+        shapes: the changes of the model's form on the way to it, in order: textures, ties, background terms.
         kept: the phases of the state that the new job begins with.
+        held: parameters that were set or taken out of the model and are not free now: their values matter too.
         source: see `Start`.
     """
-    terms = sum(1 for p in state.parameters if p.name.startswith("background."))
-    edits = [edit for action in path for edit in _model_edits(action, kept)]
-    edits += [Edit("background", {"terms": terms})] if terms else []
-    edits += [Edit("value", {"selector": p.name, "value": p.value}) for p in _values(state, kept)]
+    edits = [edit for shape in shapes if (edit := _of_kept(shape, kept)) is not None]
+    edits += [Edit("value", {"selector": p.name, "value": p.value}) for p in _values(state, kept, held)]
     free = [s for s in state.released if not s.startswith("phase.") or s.split(".")[1] in kept]
     return Start(
         structures=tuple(s for s in structures if s.name in kept),
@@ -93,22 +93,22 @@ def start_from(
     )
 
 
-def _model_edits(action: Action, kept: tuple[str, ...]) -> list[Edit]:
-    """Return the edits of an accepted action that change the model and not a value; excluded regions are not kept."""
-    settings = action.settings
-    if "axis" in settings and settings.get("phase") in kept:
-        return [Edit("texture", {"phase": settings["phase"], "axis": settings["axis"]})]
-    if "equal" in settings:
-        phases = [name for name in str(settings["equal"]).split() if name in kept]
-        return [Edit("equal_uiso", {"phases": phases})] if phases else []
-    return []
+def _of_kept(edit: Edit, kept: tuple[str, ...]) -> Edit | None:
+    """Return an edit less the phases that are not taken over, None where nothing is left of it."""
+    if edit.values.get("phase", kept[0]) not in kept:
+        return None
+    phases = edit.values.get("phases")
+    if not isinstance(phases, list | tuple):
+        return edit
+    left = [str(name) for name in phases if name in kept]
+    return Edit(edit.kind, {**edit.values, "phases": left}) if left else None
 
 
-def _values(state: FitState, kept: tuple[str, ...]) -> list[ParameterValue]:
+def _values(state: FitState, kept: tuple[str, ...], held: frozenset[str]) -> list[ParameterValue]:
     """Return the single values that are taken over: what the fit determined of instrument, specimen and widths."""
     found = []
     for parameter in state.parameters:
-        if not parameter.released or parameter.derived:
+        if parameter.derived or not (parameter.released or parameter.name in held):
             continue
         parts = parameter.name.split(".")
         of_phase = parts[0] == "phase" and len(parts) == 3 and parts[1] in kept and parts[2] in _OF_PHASE

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 from autoxrd.errors import UserInputError
 
-__all__ = ["AMORPHOUS", "AMORPHOUS_WITHOUT_STANDARD", "InternalStandard", "absolute_name"]
+__all__ = ["AMORPHOUS", "AMORPHOUS_LEVERAGE", "AMORPHOUS_WITHOUT_STANDARD", "InternalStandard", "absolute_name"]
 
 AMORPHOUS = "sample.amorphous_weight_fraction"
 """Name of the derived quantity: share of the specimen, by weight, that no phase of the model accounts for."""
 
 AMORPHOUS_WITHOUT_STANDARD = "sample.amorphous_without_standard"
 """The same of the sample as it was before the standard was mixed in."""
+
+AMORPHOUS_LEVERAGE = "sample.amorphous_leverage"
+"""By how much `AMORPHOUS` moves for an error of the standard's refined weight fraction, as a factor."""
 
 
 def absolute_name(phase: str) -> str:

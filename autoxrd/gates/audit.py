@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from autoxrd.domain.action import ActionKind
-from autoxrd.domain.standard import AMORPHOUS
+from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_LEVERAGE
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import read_metric
 from autoxrd.gates.model_class import AuditFinding, misfit_beyond_noise, wrong_kind
@@ -212,8 +212,9 @@ def _audit_absorption(state: FitState, policy: Policy, found: _Findings) -> None
 
 def _audit_amorphous(state: FitState, policy: Policy, found: _Findings) -> None:
     """Say where the amorphous remainder that an internal standard gives cannot be, or is not seen, or not measured."""
-    amorphous = next((p for p in state.parameters if p.name == AMORPHOUS), None)
-    if amorphous is None:
+    values = {p.name: p for p in state.parameters}
+    amorphous, leverage = values.get(AMORPHOUS), values.get(AMORPHOUS_LEVERAGE)
+    if amorphous is None or leverage is None:
         return
     value, esd = amorphous.value, amorphous.esd
     if esd is None:
@@ -230,9 +231,11 @@ def _audit_amorphous(state: FitState, policy: Policy, found: _Findings) -> None:
             " crystallinity of the standard is wrong, or microabsorption or texture changes its share"
         )
         found.add(abstain=False, code="amorphous_negative", text=text, measured=value, limit=-limit)
-    elif value < limit:
+        return
+    limit = policy.audit.phase_significance * math.hypot(esd, policy.audit.fraction_error * leverage.value)
+    if value < limit:
         text = (
             f"amorphous content {100 * value:.1f} +- {100 * esd:.1f} % by weight is below the detection limit of"
-            f" {100 * limit:.1f} %"
+            f" {100 * limit:.1f} %: so much follows from what weight fractions are wrong by beside their esd"
         )
         found.add(abstain=False, code="amorphous_below_detection", text=text, measured=value, limit=limit)

@@ -150,6 +150,8 @@ class AuditLimits(_Frozen):
     shift_abstain: NonNegative
     phase_significance: NonNegative
     """A weight fraction below this many esds is called not significant."""
+    fraction_error: Fraction
+    """Standard uncertainty of a weight fraction that no esd of a fit covers: texture, microabsorption, profile."""
     grain_diameter_um: NonNegative
     """Size of the grains for which microabsorption is estimated where nobody states one."""
     microabsorption_warn: Fraction

@@ -77,6 +77,7 @@ class JobInfo:
         excluded_regions: (lower, upper) on the pattern's axis.
         standard: the phase whose amount was weighed.
         detection_esds: a weight fraction below this many esds is not detected, by the policy.
+        fraction_error: standard uncertainty of a weight fraction beside its esd, by the policy.
     """
 
     pattern_name: str
@@ -96,6 +97,7 @@ class JobInfo:
     excluded_regions: tuple[tuple[float, float], ...] = ()
     standard: InternalStandard | None = None
     detection_esds: float = 3.0
+    fraction_error: float = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

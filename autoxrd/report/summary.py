@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from autoxrd.domain.pattern import Notice
-from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_WITHOUT_STANDARD, absolute_name
+from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_LEVERAGE, AMORPHOUS_WITHOUT_STANDARD, absolute_name
 from autoxrd.domain.state import MeasuredValue, PhaseSummary
 from autoxrd.report.model import ReportInput, Verdict
 
@@ -94,6 +95,7 @@ class AmorphousReport(Boundary):
     weight_fraction_without_standard: MeasuredValue
     """The same of the sample before the standard was mixed in."""
     detection_limit: float | None
+    """With what weight fractions are wrong by beside their esd; null where the fit measured nothing."""
     change_for_one_percent: float
     """By how much the amorphous fraction moves when the standard's refined share is wrong by 0.01."""
 
@@ -203,19 +205,18 @@ def _detection_limit(inp: ReportInput, fraction: MeasuredValue | None) -> float 
 
 def _amorphous(inp: ReportInput) -> AmorphousReport | None:
     standard, value = inp.job.standard, _value(inp, AMORPHOUS)
-    rest = _value(inp, AMORPHOUS_WITHOUT_STANDARD)
-    if standard is None or value is None or rest is None:
+    rest, leverage = _value(inp, AMORPHOUS_WITHOUT_STANDARD), _value(inp, AMORPHOUS_LEVERAGE)
+    if standard is None or value is None or rest is None or leverage is None:
         return None
-    crystalline = 1.0 - value.value
+    whole = None if value.esd is None else math.hypot(value.esd, inp.job.fraction_error * leverage.value)
     return AmorphousReport(
         standard=standard.phase,
         standard_weight_fraction=standard.weight_fraction,
         standard_crystallinity=standard.crystallinity,
         weight_fraction=value,
         weight_fraction_without_standard=rest,
-        detection_limit=_detection_limit(inp, value),
-        # amorphous = 1 - c / w, and 1 - amorphous = c / w
-        change_for_one_percent=0.01 * crystalline**2 / standard.crystalline_fraction,
+        detection_limit=None if whole is None else inp.job.detection_esds * whole,
+        change_for_one_percent=0.01 * leverage.value,
     )
 
 

@@ -12,7 +12,13 @@ import math
 import numpy as np
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_WITHOUT_STANDARD, InternalStandard, absolute_name
+from autoxrd.domain.standard import (
+    AMORPHOUS,
+    AMORPHOUS_LEVERAGE,
+    AMORPHOUS_WITHOUT_STANDARD,
+    InternalStandard,
+    absolute_name,
+)
 from autoxrd.domain.state import ParameterValue
 from autoxrd.science.inputs import FitArrays
 
@@ -58,9 +64,9 @@ def absolute_quantities(result: FitArrays, standard: InternalStandard | None) ->
         standard: what was weighed.
 
     Returns:
-        `absolute_name` of each phase, `AMORPHOUS` and `AMORPHOUS_WITHOUT_STANDARD`; nothing without a standard, or
-        where the fit does not have it or sees nothing of it. No esd where none follows: of the standard itself, whose
-        amount is given, and of the remainder where the standard is the only phase.
+        `absolute_name` of each phase, `AMORPHOUS`, `AMORPHOUS_WITHOUT_STANDARD` and `AMORPHOUS_LEVERAGE`; nothing
+        without a standard, or where the fit does not have it or sees nothing of it. No esd where none follows: of the
+        standard itself, whose amount is given, and of the remainder where the standard is the only phase.
     """
     names = [phase.name for phase in result.phases]
     if standard is None or standard.phase not in names:
@@ -89,6 +95,7 @@ def absolute_quantities(result: FitArrays, standard: InternalStandard | None) ->
         *found,
         _derived(AMORPHOUS, amorphous, slope, covariance),
         _derived(AMORPHOUS_WITHOUT_STANDARD, (amorphous - own) / rest, slope / rest, covariance),
+        ParameterValue(name=AMORPHOUS_LEVERAGE, value=given / share**2, derived=True),
     )
 
 

@@ -31,7 +31,7 @@ class JumpLimits:
 def jumps(before: PatternRow, after: PatternRow, limits: JumpLimits | None = None) -> list[str]:
     """Return the codes of what jumped from an accepted neighbour to a pattern that was started from it."""
     limits = limits or JumpLimits()
-    found = [] if after.accepted else [after.verdict]
+    found: list[str] = [] if after.accepted else [after.verdict]
     q_before, q_after = before.unexplained_peak_ratio or 0.0, after.unexplained_peak_ratio or 0.0
     if q_after - q_before > limits.unexplained_rise:
         found.append("unexplained_jump")

@@ -70,7 +70,7 @@ def ordered(
     Raises:
         UserInputError: ``series_value_missing``, an order by value and a pattern without one.
     """
-    quantity = order if order in _UNITS else "temperature"
+    quantity: str = order if order in _UNITS else "temperature"
     values = {p: _value(p, quantity, known, headers.get(p)) for p in paths}
     if order in _UNITS:
         missing = next((p for p in paths if values[p] is None), None)

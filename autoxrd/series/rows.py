@@ -33,7 +33,7 @@ def row_of(directory: Path, place: Place, *, started_from: StartedFrom) -> Patte
         steps = len(graph.attempts())
         pattern = graph.job.histograms[0].pattern
         seen = seen_phases(state, float(graph.job.policy["audit"]["phase_significance"]))
-    verdict: Literal["accepted", "accepted_with_warnings", "abstained", "failed"] = conclusion.verdict.value  # type: ignore[assignment]
+    verdict: Literal["accepted", "accepted_with_warnings", "abstained", "failed"] = conclusion.verdict.value
     values = {p.name: p for p in state.parameters}
     q = state.features.get("unexplained_peak_ratio")
     return PatternRow(

@@ -6,16 +6,20 @@ not, so that a series can be interrupted anywhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from autoxrd.agent.codec import decode_structures
+from autoxrd.agent.fitting import reshaping
 from autoxrd.agent.inputs import Request, load_job
 from autoxrd.agent.job import Job
 from autoxrd.agent.run import resume_job, start_job
 from autoxrd.agent.starting import start_from
-from autoxrd.engines.protocol import EngineSession
+from autoxrd.domain.action import Action
+from autoxrd.engines.protocol import Edit, EngineSession
 from autoxrd.errors import EngineError, UserInputError
+from autoxrd.gates.shapes import shape_of
 from autoxrd.gates.utility import utility
 from autoxrd.primitives import safe_name, sha256_hex
 from autoxrd.report.series_model import PatternRow, StartedFrom
@@ -120,7 +124,8 @@ def _started_from(job: Job, neighbour: Path) -> Job:
         assert finish is not None and finish.final_state is not None  # noqa: PT018 - an accepted row
         state_id = finish.final_state
         state = graph.state(state_id)
-        path = tuple(attempt.action for attempt, _ in graph.accepted_path(state_id))
+        theirs = Job.from_record(graph.job, graph.artifacts)
+        path = [attempt.action for attempt, _ in graph.accepted_path(state_id)]
         refined = decode_structures(graph.artifacts.get(state.files["structures"]))
         pattern = str(graph.job.histograms[0].pattern["source_sha256"])
         source = {"graph_root": graph.root_hash(), "state": state_id, "pattern_sha256": pattern}
@@ -128,9 +133,23 @@ def _started_from(job: Job, neighbour: Path) -> Job:
     seen = seen_phases(state, esds)
     if not seen:
         return job
-    start = start_from(state, refined, path, kept=seen, source=source)
+    start = start_from(state, refined, _shapes(theirs, path), kept=seen, held=_held(theirs, path), source=source)
     # what the neighbour does not show is asked for like a candidate: by its lines, wherever its cell has gone
     unseen = (s for s in job.structures if s.name not in seen)
     candidates = tuple({s.name: s for s in (*job.candidates, *unseen)}.values())
     structures = tuple(s for s in job.phases if s.name in seen)
     return replace(job, structures=structures, candidates=candidates, start=start)
+
+
+def _shapes(job: Job, path: Sequence[Action]) -> tuple[Edit, ...]:
+    """Return how the form of a model came about, that of its own start included."""
+    begun = () if job.start is None else tuple(edit for edit in job.start.edits if edit.kind != "value")
+    shaped = ((action, shape_of(action)) for action in path)
+    return (*begun, *(reshaping(action, shape) for action, shape in shaped if shape is not None))
+
+
+def _held(job: Job, path: Sequence[Action]) -> frozenset[str]:
+    """Return the parameters that a start or an exchange of effects has set, whether they are free now or not."""
+    begun = () if job.start is None else tuple(edit for edit in job.start.edits if edit.kind == "value")
+    gone = (name for action in path for name in action.instead_of)
+    return frozenset((*(str(edit.values["selector"]) for edit in begun), *gone))

@@ -9,11 +9,12 @@ import pytest
 from autoxrd.agent.starting import decode_start, encode_start, root_command, start_from
 from autoxrd.domain.action import Bound
 from autoxrd.domain.state import MeasuredValue, ParameterValue
+from autoxrd.engines.protocol import Edit
 from autoxrd.errors import UserInputError
 from autoxrd.report.series_model import PatternRow, PhaseRow
 from autoxrd.series.jumps import jumps
 from autoxrd.series.ordering import Place, chunks_of, ordered, read_values
-from tests.gates.factory import action, state
+from tests.gates.factory import state
 
 
 def names(*texts: str) -> list[Path]:
@@ -123,6 +124,7 @@ def test_a_start_takes_over_what_the_fit_determined_and_nothing_else() -> None:
         ParameterValue(name="phase.fap.cell.a", value=9.4, esd=0.1, released=True),
         ParameterValue(name="sample.displacement", value=-0.1, esd=0.01, released=True),
         ParameterValue(name="profile.U", value=0.3),
+        ParameterValue(name="instrument.zero", value=0.0),
         ParameterValue(name="background.0", value=50.0, esd=1.0, released=True),
         ParameterValue(name="background.1", value=-5.0, esd=1.0, released=True),
     )
@@ -137,10 +139,24 @@ def test_a_start_takes_over_what_the_fit_determined_and_nothing_else() -> None:
             "phases": tuple(p.model_copy(update={"name": "fap"}) for p in state().phases[:1]),
         }
     )
-    start = start_from(fit, (), (action(),), kept=("fap",), source={"state": "s1"})
+    start = start_from(
+        fit,
+        (),
+        (
+            Edit("background", {"terms": 12}),
+            Edit("texture", {"phase": "gone", "axis": (0.0, 0.0, 1.0)}),
+            Edit("equal_uiso", {"phases": ["gone", "fap"]}),
+        ),
+        kept=("fap",),
+        held=frozenset(("instrument.zero",)),
+        source={"state": "s1"},
+    )
     values = {e.values["selector"]: e.values["value"] for e in start.edits if e.kind == "value"}
-    assert values == {"phase.fap.size": 0.2, "sample.displacement": -0.1}
-    assert [e.values for e in start.edits if e.kind == "background"] == [{"terms": 2}]
+    assert values == {"phase.fap.size": 0.2, "sample.displacement": -0.1, "instrument.zero": 0.0}
+    assert [(e.kind, e.values) for e in start.edits if e.kind != "value"] == [
+        ("background", {"terms": 12}),
+        ("equal_uiso", {"phases": ["fap"]}),
+    ]
     # nothing of a phase that this job does not begin with
     assert start.released == ("phase.fap.scale", "phase.fap.size", "background", "sample.displacement")
     assert [bound.selector for bound in start.bounds] == ["phase.fap.size"]

@@ -33,8 +33,9 @@ def test_the_amorphous_content_is_found_within_its_uncertainty(mixture: tuple[Pa
     assert abs(value - (1.0 - STANDARD - MAIN)) < 3 * esd
     rest = found["weight_fraction_without_standard"]["value"]
     assert rest == pytest.approx(value / (1.0 - STANDARD), abs=1e-9)
-    assert found["detection_limit"] == pytest.approx(3 * esd)
-    assert found["change_for_one_percent"] == pytest.approx(0.01 * (1 - value) ** 2 / STANDARD)
+    change = found["change_for_one_percent"]
+    assert found["detection_limit"] == pytest.approx(3 * (esd**2 + change**2) ** 0.5)
+    assert change == pytest.approx(0.01 * (1 - value) ** 2 / STANDARD)
 
 
 def test_every_phase_has_its_share_of_the_specimen_and_a_detection_limit(mixture: tuple[Path, str]) -> None:

@@ -178,8 +178,11 @@ def test_causes_beyond_the_model_are_named_first() -> None:
 
 
 def with_amorphous(value: float, esd: float | None) -> FitState:
-    row = ParameterValue(name="sample.amorphous_weight_fraction", value=value, esd=esd, derived=True)
-    return state().model_copy(update={"parameters": (*state().parameters, row)})
+    rows = (
+        ParameterValue(name="sample.amorphous_weight_fraction", value=value, esd=esd, derived=True),
+        ParameterValue(name="sample.amorphous_leverage", value=2.0, derived=True),
+    )
+    return state().model_copy(update={"parameters": (*state().parameters, *rows)})
 
 
 @pytest.mark.parametrize(
@@ -187,6 +190,9 @@ def with_amorphous(value: float, esd: float | None) -> FitState:
     [
         (0.31, 0.02, None),
         (0.05, 0.02, "amorphous_below_detection"),
+        # ten esds of the fit, and within what fractions of real mixtures are wrong by: 3 x 2.0 x 0.01
+        (0.05, 0.005, "amorphous_below_detection"),
+        (0.07, 0.005, None),
         (-0.05, 0.02, "amorphous_below_detection"),
         (-0.07, 0.02, "amorphous_negative"),
         (0.5, None, "amorphous_not_measured"),

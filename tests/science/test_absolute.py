@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_WITHOUT_STANDARD, InternalStandard, absolute_name
+from autoxrd.domain.standard import (
+    AMORPHOUS,
+    AMORPHOUS_LEVERAGE,
+    AMORPHOUS_WITHOUT_STANDARD,
+    InternalStandard,
+    absolute_name,
+)
 from autoxrd.domain.state import MeasuredValue, ParameterValue
 from autoxrd.errors import UserInputError
 from autoxrd.science.absolute import absolute_quantities, fraction_covariance
@@ -65,6 +71,9 @@ def test_the_parts_add_up_and_the_standard_is_as_weighed() -> None:
     found = values(fit(), standard)
     whole = sum(found[absolute_name(name)].value for name in MASSES) + found[AMORPHOUS].value
     assert whole == pytest.approx(1.0, abs=1e-12)
+    shifted = 1.0 - 0.09 / (0.09 / (1.0 - found[AMORPHOUS].value) + 1e-6)
+    change = (shifted - found[AMORPHOUS].value) / 1e-6
+    assert found[AMORPHOUS_LEVERAGE].value == pytest.approx(change, rel=1e-4)
     own = found[absolute_name("standard")]
     assert own.value == pytest.approx(0.09)
     assert own.esd is None
