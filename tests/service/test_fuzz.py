@@ -87,6 +87,7 @@ def answered(client: TestClient, case: Any) -> None:
         request = client.build_request(**given_)
     except (httpx.InvalidURL, UnicodeError, TypeError, ValueError):
         return  # no client can send it
+    request.read()
     response = client.send(request)
     case.validate_response(response, checks=CHECKS, headers=dict(request.headers))
 

@@ -33,12 +33,8 @@ _SPEND = (
     .values(
         steps_used=_OWNERS.c.steps_used + bindparam("steps"),
         engine_seconds_used=_OWNERS.c.engine_seconds_used + bindparam("engine_seconds"),
+        stored_bytes=_OWNERS.c.stored_bytes + bindparam("size"),
     )
-)
-_STORE = (
-    update(_OWNERS)
-    .where(_OWNERS.c.id == bindparam("owner"))
-    .values(stored_bytes=_OWNERS.c.stored_bytes + bindparam("size"))
 )
 _INSERT = insert(table_of(StepRow))
 
@@ -63,28 +59,25 @@ def book(
         state: the root, or the edge's candidate.
     """
     if isinstance(row, StateRow):
-        _root(session, job, row, state)
+        _root(session, job, row, state, stored)
     elif isinstance(row, EdgeRow):
         assert attempt is not None
-        _attempt(session, job, attempt, state)
+        _attempt(session, job, attempt, state, stored)
     elif isinstance(row, EventRow) and row.kind == EventKind.FINISHED:
         _finish(session, job, row)
     elif isinstance(row, EventRow) and row.kind == EventKind.FORFEIT:
         feed.append(session, job, "step.lost", json.loads(row.content)["data"])
-    if stored:
-        store(session, job, stored)
     touch(job)
 
 
 def store(session: Session, job: ServiceJobRow, size: int) -> None:
     """Count bytes that a job names, for it and its owner; equal contents count each time."""
-    job.stored_bytes += size
-    session.execute(_STORE, {"owner": job.owner_id, "size": size})
+    _charge(session, job, steps=0, engine_seconds=0.0, size=size)
 
 
-def _root(session: Session, job: ServiceJobRow, row: StateRow, state: FitState | None) -> None:
+def _root(session: Session, job: ServiceJobRow, row: StateRow, state: FitState | None, stored: int) -> None:
     telemetry = json.loads(row.telemetry)
-    _spend(session, job, telemetry, steps=0)
+    _spend(session, job, telemetry, steps=0, size=stored)
     step = {"ordinal": 0, "parent_id": None, "candidate_id": row.id, "status": "root", "kind": "prepare"}
     told: dict[str, Any] = {
         "stage": row.stage,
@@ -96,8 +89,8 @@ def _root(session: Session, job: ServiceJobRow, row: StateRow, state: FitState |
     _note(session, job, {**step, **told, **_figures(state)})
 
 
-def _attempt(session: Session, job: ServiceJobRow, attempt: Attempt, state: FitState | None) -> None:
-    _spend(session, job, attempt.telemetry, steps=1)
+def _attempt(session: Session, job: ServiceJobRow, attempt: Attempt, state: FitState | None, stored: int) -> None:
+    _spend(session, job, attempt.telemetry, steps=1, size=stored)
     step = {
         "ordinal": attempt.ordinal,
         "parent_id": attempt.parent,
@@ -131,13 +124,18 @@ def _finish(session: Session, job: ServiceJobRow, row: EventRow) -> None:
     feed.append(session, job, "job.concluded", {"final_state": data["final_state"], "verdict": job.verdict})
 
 
-def _spend(session: Session, job: ServiceJobRow, telemetry: Mapping[str, Any], *, steps: int) -> None:
+def _spend(session: Session, job: ServiceJobRow, telemetry: Mapping[str, Any], *, steps: int, size: int) -> None:
     """Count a step against the budgets of the job and of its owner."""
-    engine_seconds = float(telemetry.get("engine_seconds") or 0.0)
     job.losses = 0
+    _charge(session, job, steps=steps, engine_seconds=float(telemetry.get("engine_seconds") or 0.0), size=size)
+
+
+def _charge(session: Session, job: ServiceJobRow, *, steps: int, engine_seconds: float, size: int) -> None:
     job.steps_used += steps
     job.engine_seconds_used += engine_seconds
-    session.execute(_SPEND, {"owner": job.owner_id, "steps": steps, "engine_seconds": engine_seconds})
+    job.stored_bytes += size
+    used = {"steps": steps, "engine_seconds": engine_seconds, "size": size}
+    session.execute(_SPEND, {"owner": job.owner_id, **used})
 
 
 def _seconds(telemetry: Mapping[str, Any]) -> float | None:
