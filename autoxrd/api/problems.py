@@ -74,7 +74,7 @@ class Problem(BaseModel):
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the documentation of the error answers that a route can give, those of every route included."""
-    every = {401, 403, 422, 429, 500, 503, *statuses}
+    every = {400, 401, 403, 413, 422, 429, 500, 503, *statuses}
     content = {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {s: {"description": HTTPStatus(s).phrase, "content": content} for s in sorted(every)}
 
