@@ -115,7 +115,7 @@ def fuzzing(settings: Settings, database: Database) -> Any:
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_few_requests_to_each_operation(fuzzing: tuple[TestClient, dict[str, str]]) -> None:
-    sent = fuzzed(fuzzing[0], 6, fuzzing[1])
+    sent = fuzzed(fuzzing[0], 4, fuzzing[1])
     assert len(sent) >= 35
     assert min(sent.values()) >= 1
 
