@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import json
 import shutil
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ from autoxrd.errors import (
 __all__ = ["ProtocolSession", "SessionSettings"]
 
 PROTOCOL = 1
+MOST_KILLED = 4
+"""A command whose process was killed this often is given up."""
 _T = TypeVar("_T")
 
 
@@ -166,17 +169,20 @@ class ProtocolSession:
         self._greeting = None
 
     def _repeated(self, call: Callable[[], _T]) -> _T:
-        """Carry out a command; once more in a new process where the first one was killed.
+        """Carry out a command; again in a new process where the first one was ended.
 
-        A command is a pure function of its files: to repeat it changes nothing. A process that is killed once met
-        bad luck (memory was short, someone ended it); one that ends twice ends because of the command.
+        A command is a pure function of its files: to repeat it changes nothing. A process that ends by itself is tried
+        once more; one that is killed met bad luck (memory was short, someone ended it) and is tried a few times.
         """
-        try:
-            return call()
-        except EngineCrashed as error:
-            if error.code != "engine_crashed":
-                raise
-        return call()
+        ended = 0
+        while True:
+            try:
+                return call()
+            except EngineCrashed as error:
+                ended += 1
+                killed = error.context.get("exit_status") == -signal.SIGKILL
+                if error.code != "engine_crashed" or ended > (MOST_KILLED if killed else 1):
+                    raise
 
     def _check(self, snapshot: Snapshot) -> None:
         if snapshot.engine != self.name:

@@ -104,17 +104,23 @@ def test_two_hundred_commands_take_no_more_memory(gsasii: ProtocolSession, root:
 def test_a_job_that_is_killed_at_twenty_moments_ends_in_the_same_state(tmp_path: Path) -> None:
     pattern, cif = write_inputs(tmp_path)
     job, sources = load_job(Request(pattern=pattern, structures=(cif,), anode="Cu", engine="gsasii"))
-    finals = []
-    for name, count in (("plain", 0), ("killed", 20)):
+    random, kills, finals = np.random.default_rng(4), 0, []
+    while not finals or kills < 20:
+        began = time.monotonic()
         session = GsasiiEngine().start()
-        delays = np.random.default_rng(4).uniform(2.0, 9.0, count).tolist()
+        session.hello()
+        # a busy machine starts a process slowly: the moments go with its pace
+        pace = time.monotonic() - began
+        delays = (pace * random.uniform(1.0, 4.5, 40)).tolist() if finals else []
+        out = tmp_path / f"job-{len(finals)}"
         try:
             with killing(session, delays):
-                start_job(job, tmp_path / name, sources=sources, session=session)
+                start_job(job, out, sources=sources, session=session)
         finally:
             session.close()
-        with Graph.open(tmp_path / name, read_only=True) as graph:
+        kills += session.starts - 1
+        with Graph.open(out, read_only=True) as graph:
             finish = graph.finished()
             assert finish is not None
             finals.append(graph.state(finish.final_state).snapshot)
-    assert finals[0] == finals[1]
+    assert len(set(finals)) == 1

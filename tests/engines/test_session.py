@@ -52,6 +52,21 @@ def test_a_command_that_ends_its_process_is_tried_once_more_and_no_oftener(sessi
     assert session.starts == 3
 
 
+@pytest.mark.parametrize(("kills", "starts"), [(1, 2), (4, 5)])
+def test_a_killed_process_is_started_again_a_few_times(session: ProtocolSession, kills: int, starts: int) -> None:
+    session.hello()
+    with pytest.raises(EngineOutputInvalid):  # the toy's answer to a command that went well holds no state
+        ask(session, f"killed {kills}")
+    assert session.starts == starts
+
+
+def test_a_process_that_is_killed_every_time_is_given_up(session: ProtocolSession) -> None:
+    session.hello()
+    with pytest.raises(EngineCrashed):
+        ask(session, "killed 99")
+    assert session.starts == 5
+
+
 def test_waiting_is_counted_as_engine_time(session: ProtocolSession) -> None:
     session.hello()
     before, wall = session.engine_seconds, time.perf_counter()
