@@ -93,7 +93,7 @@ def release_gains(
             gains[selector], counts[selector] = _left(problem, names, blocked), 0
     _add_equal(model, problem, catalog, base, rest, gains, counts)
     _add_terms(model, base, rest, gains, counts)
-    _add_axial(model, seen, problem, base, rest, gains)
+    _add_axial(model, problem, base, rest, gains)
     _add_textures(engine, seen, base, rest, gains, counts)
     return Gained(gains, counts, notes, problem)
 
@@ -134,11 +134,14 @@ def _problem(
         lower, upper = limits.get(column.name, (column.lower, column.upper))
         value = seen.values[column.name]
         ways[column.name] = 1 if value <= lower else (-1 if value >= upper else 0)
+    names = tuple(column.name for column in free)
+    unknown = "profile.S/L" not in names and seen.values["profile.S/L"] <= AXIAL_FLOOR
     return Linearised(
         residual=(seen.y - model.y) / model.sigma,
         columns={column.name: row for column, row in zip(columns, jacobian, strict=True)},
         ways=ways,
-        free=tuple(column.name for column in free),
+        free=names,
+        axial=axial_steps(model, seen) if unknown else None,
     )
 
 
@@ -183,14 +186,11 @@ def _add_equal(
             counts[name] = 1
 
 
-def _add_axial(
-    model: Model, seen: Computed, problem: Linearised, base: np.ndarray, rest: np.ndarray, gains: Gains
-) -> None:
+def _add_axial(model: Model, problem: Linearised, base: np.ndarray, rest: np.ndarray, gains: Gains) -> None:
     """Put what axial divergence would win at its best in the place of what its derivative says at the floor."""
-    name = "profile.SH/L"
-    if name in gains and "profile.S/L" not in problem.free and seen.values["profile.S/L"] <= AXIAL_FLOOR:
-        steps = project(base, axial_steps(model, seen.values) / model.sigma[:, None])
-        gains[name] = best_share(-steps, rest)
+    if problem.axial is not None:
+        steps = project(base, problem.axial.changes / model.sigma[:, None])
+        gains["profile.SH/L"] = best_share(-steps, rest)
 
 
 def _add_terms(model: Model, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]) -> None:

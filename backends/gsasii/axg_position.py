@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from axg_axial import axial_steps
+from axg_axial import AxialSteps
 from axg_model import CELL, Model
-from axr_marginal import PLAUSIBLE, marginal_esds, plausible_axial, wavelength_spread
+from axr_marginal import PLAUSIBLE, marginal_esds, wavelength_spread
 
 __all__ = ["Linearised", "cell_uncertainties"]
 
@@ -26,6 +26,8 @@ class Linearised:
     columns: dict[str, np.ndarray]
     ways: dict[str, int]
     free: tuple[str, ...]
+    axial: AxialSteps | None
+    """What axial divergence would do, where it is neither free nor known."""
 
 
 def cell_uncertainties(
@@ -44,18 +46,18 @@ def cell_uncertainties(
         return {}
     free = np.stack([problem.columns[name] for name in problem.free], axis=1)
     where = [problem.free.index(name) for name in cells]
-    nuisance, prior = _nuisance(model, problem, values)
+    nuisance, prior = _nuisance(model, problem)
     wider = marginal_esds(free, where, [esds[name] for name in cells], nuisance, prior)
     light = wavelength_spread(values["instrument.wavelength"])
     lengths = [values[name] if name.rsplit(".", 1)[-1] in CELL[:3] else 0.0 for name in cells]
     return {n: math.hypot(esd, length * light) for n, esd, length in zip(cells, wider, lengths, strict=True)}
 
 
-def _nuisance(model: Model, problem: Linearised, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+def _nuisance(model: Model, problem: Linearised) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns of what is held and moves lines, shape (n, k), and their plausible sizes (k,)."""
     held = [name for name in PLAUSIBLE if name in problem.columns and name not in problem.free]
     columns, sizes = [problem.columns[name] for name in held], [PLAUSIBLE[name] for name in held]
-    if "profile.S/L" not in problem.free:
-        columns.append(axial_steps(model, values)[:, plausible_axial()] / model.sigma)
+    if problem.axial is not None:
+        columns.append(problem.axial.plausible / model.sigma)
         sizes.append(1.0)
     return (np.stack(columns, axis=1) if columns else np.zeros((problem.residual.size, 0))), np.array(sizes)

@@ -25,6 +25,7 @@ __all__ = [
     "SLOPES",
     "Copies",
     "Nodes",
+    "axial_foot",
     "axial_of",
     "node_counts",
     "nodes_of",
@@ -68,9 +69,14 @@ def node_counts(position: np.ndarray, fwhm: np.ndarray, axial: float) -> np.ndar
         fwhm: width, degrees, same shape.
         axial: (S+H)/L.
     """
-    foot = np.nan_to_num(np.abs(position - _edge(position, axial)))
+    foot = axial_foot(position, axial)
     wanted = 2.0 * foot / fwhm + _SPARE
     return np.asarray(_COUNTS[np.minimum(np.searchsorted(_COUNTS, wanted), _COUNTS.size - 1)])
+
+
+def axial_foot(position: np.ndarray, axial: float) -> np.ndarray:
+    """Return how far the asymmetric foot of lines reaches, degrees, same shape."""
+    return np.asarray(np.nan_to_num(np.abs(position - _edge(position, axial))))
 
 
 def nodes_of(position: np.ndarray, count: int, axial: float) -> Nodes:
