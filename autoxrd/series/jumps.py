@@ -20,12 +20,15 @@ class JumpLimits:
         misfit_factor: the same as a factor, so that a series that fits badly all along is not restarted everywhere.
         cell_change: relative, of a cell length. Thermal expansion of ordinary solids is below 3e-5 per kelvin: this
             is 150 K between neighbours, or a transition.
+        worth: by how much the policy's utility has to be better from the structures than from the neighbour, where both
+            are accepted: as much as ten parameters cost by the default policy.
     """
 
     unexplained_rise: float = 0.02
     misfit_rise: float = 0.02
     misfit_factor: float = 1.5
     cell_change: float = 0.005
+    worth: float = 0.02
 
 
 def jumps(before: PatternRow, after: PatternRow, limits: JumpLimits | None = None) -> list[str]:

@@ -7,7 +7,7 @@ not, so that a series can be interrupted anywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autoxrd.agent.codec import decode_structures
@@ -23,14 +23,14 @@ from autoxrd.gates.shapes import shape_of
 from autoxrd.gates.utility import utility
 from autoxrd.primitives import safe_name, sha256_hex
 from autoxrd.report.series_model import PatternRow, StartedFrom
-from autoxrd.series.jumps import jumps
+from autoxrd.series.jumps import JumpLimits, jumps
 from autoxrd.series.ordering import Place
 from autoxrd.series.rows import failed_row, row_of, seen_phases
 from autoxrd.store.graph import DATABASE_NAME, Graph
 
 __all__ = ["refine_place"]
 
-_RANKS = ("accepted", "accepted_with_warnings", "abstained", "failed")
+_RANKS = {"accepted": 0, "accepted_with_warnings": 0, "abstained": 1, "failed": 2}
 
 
 def refine_place(
@@ -53,12 +53,35 @@ def refine_place(
     if not why:
         return own
     anew = _row(request, place, folder / f"{name}-restart", "structures", None, session)
-    better, other = (anew, own) if _rank(anew, folder) <= _rank(own, folder) else (own, anew)
+    better, other = (anew, own) if _prefers(_standing(anew, folder), _standing(own, folder)) else (own, anew)
     return better.model_copy(update={"restarted_because": why, "other_job": other.job})
 
 
-def _rank(row: PatternRow, folder: Path) -> tuple[int, float]:
-    """Order two results of one pattern: by verdict, then by the utility that the policy gives the final state."""
+def _prefers(anew: _Standing, own: _Standing) -> bool:
+    """Return whether the result from the structures takes the place of the one that follows its neighbour.
+
+    Of two that are as good as each other the neighbour's stays: the rivals of a model (zero offset or displacement)
+    would else take turns along a series, and the trend would show them and not the specimen.
+    """
+    if anew.rank != own.rank:
+        return anew.rank < own.rank
+    return own.cost - anew.cost > JumpLimits().worth
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """How good a result is.
+
+    Args:
+        rank: of the verdict, 0 for an accepted one.
+        cost: what the policy's utility charges the final state.
+    """
+
+    rank: int
+    cost: float
+
+
+def _standing(row: PatternRow, folder: Path) -> _Standing:
     cost = 0.0
     if row.verdict != "failed":
         with Graph.open(folder / row.job, read_only=True) as graph:
@@ -66,8 +89,7 @@ def _rank(row: PatternRow, folder: Path) -> tuple[int, float]:
             assert finish is not None  # it has a row
             job = Job.from_record(graph.job, graph.artifacts)
             cost = -utility(graph.state(str(finish.final_state)), policy=job.policy)
-    both_accepted = row.verdict in _RANKS[:2]
-    return (0 if both_accepted else _RANKS.index(row.verdict), cost)
+    return _Standing(_RANKS[row.verdict], cost)
 
 
 def _row(
