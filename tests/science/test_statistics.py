@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoxrd.science.noise import larger_sigma
 from autoxrd.science.statistics import fit_statistics, structured_fraction
 
 
@@ -60,6 +61,35 @@ def test_a_background_misfit_of_35_percent_shows_in_counting_sigma_although_it_i
     assert got.rwp == pytest.approx(0.35, abs=0.1)
     assert got.structured_fraction_counting > 0.5
     assert got.structured_fraction < 0.1
+
+
+@pytest.mark.parametrize("counts", [1e2, 1e3, 1e5])
+@pytest.mark.parametrize("shape", ["flat", "slope", "hump"])
+def test_a_wrong_background_shows_whatever_its_shape_and_however_low_the_counts(counts, shape):
+    x = np.linspace(0, 1, 4000)
+    lift = {"flat": np.ones_like(x), "slope": 1.0 - x, "hump": np.exp(-np.square((x - 0.3) / 0.28))}[shape]
+    model = counts * (0.2 + 0.8 * np.exp(-np.square((x - 0.6) / 0.003)))
+    size = 0.35 / np.sqrt(np.mean(np.square(lift / (1.0 + lift))))  # of the background, near enough
+    y = np.random.default_rng(3).poisson(model + 0.2 * counts * size * lift).astype(float)
+    got = _fit(y, model)
+    assert got.rwp > 0.2
+    assert got.structured_fraction_counting > 0.5
+
+
+@pytest.mark.parametrize("mean", [0.3, 3.0, 30.0, 1e4])
+def test_counting_noise_has_no_structure(mean):
+    for seed in range(5):
+        y = np.random.default_rng(seed).poisson(mean, 20_000).astype(float)
+        assert _fit(y, np.full(y.size, mean)).structured_fraction_counting == 0.0
+
+
+def test_a_channel_without_counts_weighs_by_what_was_expected_there():
+    calculated = np.full(100, 9.0)
+    observed = calculated.copy()
+    observed[10:13] = 0.0  # 9 esds of one count, but 3 of nine
+    sigma = np.sqrt(np.maximum(observed, 1.0))
+    assert larger_sigma(observed, sigma, calculated) == pytest.approx(np.full(100, 3.0))
+    assert _fit(observed, calculated, sigma).structured_fraction_counting == 0.0
 
 
 @given(st.lists(st.integers(0, 3), min_size=20, max_size=60))
