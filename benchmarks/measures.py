@@ -3,7 +3,8 @@
     python -m benchmarks.measures [--repeats 15]
 
 Limits: 6 000 points in 20 ms, 60 000 points with 1 000 reflections in 150 ms, on one core; at most 20 times the
-pattern's size allocated. CPU time is shown beside wall time: on a busy machine only the former counts.
+pattern's size allocated. CPU time is shown beside wall time, and divided by what a fixed piece of work takes beside it
+more than on a quiet machine (``tests.support.pace``): a busy neighbour costs processor time too.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import numpy as np
 from autoxrd.science.inputs import FitArrays, MeasureContext
 from autoxrd.science.observe import measure
 from tests.science.simulate import CORUNDUM, CU, ORTHO, ZINCITE, Model, base, context, reflections, simulate
+from tests.support.pace import ARRAYS, Pace
 
-__all__ = ["CASES", "Case", "allocated", "cpu_milliseconds"]
+__all__ = ["CASES", "Case", "Timing", "allocated", "timed"]
 
 LABORATORY = base(CORUNDUM, ZINCITE, ORTHO, lower=15.0, upper=135.0, step=0.02, lines=CU[:2])
 SYNCHROTRON = base(
@@ -66,15 +68,35 @@ CASES = tuple(
 )
 
 
-def cpu_milliseconds(result: FitArrays, scene: MeasureContext, repeats: int) -> list[float]:
-    """Return the CPU time of each of many measurements, after one that fills the caches."""
+@dataclass(frozen=True)
+class Timing:
+    """CPU milliseconds of many measurements, and how many times longer work took beside each than on a quiet one."""
+
+    milliseconds: tuple[float, ...]
+    paces: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.milliseconds)
+
+    @property
+    def quiet(self) -> float:
+        """Return the median as it would be on a quiet machine."""
+        return statistics.median(
+            taken / max(pace, 1.0) for taken, pace in zip(self.milliseconds, self.paces, strict=True)
+        )
+
+
+def timed(result: FitArrays, scene: MeasureContext, repeats: int) -> Timing:
+    """Time many measurements, after one that fills the caches."""
     measure(result, scene)
-    times = []
+    times, paces, pace = [], [], Pace(ARRAYS)
     for _ in range(repeats):
+        paces.append(pace.sample())
         begin = time.process_time()
         measure(result, scene)
         times.append(1e3 * (time.process_time() - begin))
-    return times
+    return Timing(tuple(times), tuple(paces))
 
 
 def allocated(result: FitArrays, scene: MeasureContext) -> float:
@@ -92,14 +114,16 @@ def allocated(result: FitArrays, scene: MeasureContext) -> float:
 def _report(case: Case, repeats: int) -> None:
     result, scene = case.inputs()
     begin = time.perf_counter()
-    cpu = cpu_milliseconds(result, scene, repeats)
+    cpu = timed(result, scene, repeats)
     wall = 1e3 * (time.perf_counter() - begin) / (repeats + 1)
     table = reflections(case.fit)
     count = len(np.unique(np.column_stack((table.phase, table.hkl)), axis=0))
+    pace = statistics.median(cpu.paces)
     print(
         f"{case.label:34s} {result.x.size:6d} points {count:5d} reflections {table.position.size:5d} lines  "
-        f"median {statistics.median(cpu):6.1f} ms cpu (least {min(cpu):.1f}, limit {case.limit_ms:.0f})  "
-        f"mean {wall:6.1f} ms wall  memory {allocated(result, scene):4.1f} x pattern (limit {case.limit_sizes:.0f})"
+        f"median {cpu.median:6.1f} ms cpu (least {min(cpu.milliseconds):.1f}), at pace {pace:.2f}: {cpu.quiet:.1f} "
+        f"(limit {case.limit_ms:.0f})  mean {wall:6.1f} ms wall  "
+        f"memory {allocated(result, scene):4.1f} x pattern (limit {case.limit_sizes:.0f})"
     )
 
 

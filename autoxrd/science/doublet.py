@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.science.inputs import MeasureContext
@@ -34,13 +35,25 @@ class PeakShape:
         sine = np.clip(np.sin(np.deg2rad(position) / 2.0) * (1.0 + self.relative), -1.0, 1.0)
         return np.asarray(np.rad2deg(2.0 * np.arcsin(sine)))
 
-    def at(self, x: FloatArray, position: FloatArray, fwhm: FloatArray) -> FloatArray:
-        """Return the value at ``x`` of peaks at ``position``; arguments broadcast."""
-        eta = np.full_like(position, self.eta)
+    def at(
+        self, x: FloatArray, position: FloatArray, fwhm: FloatArray, owner: NDArray[np.int64] | None = None
+    ) -> FloatArray:
+        """Return the value at ``x`` of peaks at ``position``.
+
+        Args:
+            x: places.
+            position: of the first lines.
+            fwhm: of all lines.
+            owner: which peak each place belongs to, shape of ``x``; None where all arguments have one shape.
+        """
+        second = self.second(position)
+        if owner is not None:
+            position, second, fwhm = position[owner], second[owner], fwhm[owner]
+        eta = np.float64(self.eta)
         value = pseudo_voigt(x, position, fwhm, eta)
         if self.ratio == 0.0:
             return value
-        other = pseudo_voigt(x, self.second(position), fwhm, eta)
+        other = pseudo_voigt(x, second, fwhm, eta)
         return np.asarray((value + self.ratio * other) / (1.0 + self.ratio))
 
 

@@ -66,9 +66,7 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
         n_parameters=len(result.covariance_names),
         settings=context.settings.statistics,
     )
-    frame = build_frame(result, context)
-    bragg = dict(zip(names, r_bragg(frame, apportion(frame), len(names)), strict=True))
-    aligned = align(result, context, frame, statistics.gof)
+    bragg, aligned = _bragg_and_aligned(result, context, statistics.gof)
     unexplained = find_unexplained(aligned.frame, context)
     features = {name: plain(float(getattr(statistics, name))) for name in _STATISTICS}
     features |= _bragg_features(bragg)
@@ -94,6 +92,16 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
         notices=_notices(result, statistics, context)
         + spectral_notices(aligned.frame, context.instrument, unexplained.peaks),
     )
+
+
+def _bragg_and_aligned(
+    result: FitArrays, context: MeasureContext, gof: float
+) -> tuple[dict[str, float | None], Alignment]:
+    """Return R_Bragg per phase and the aligned model; the memory of the model as calculated is free again."""
+    frame = build_frame(result, context)
+    names = [phase.name for phase in result.phases]
+    bragg = dict(zip(names, r_bragg(frame, apportion(frame), len(names)), strict=True))
+    return bragg, align(result, context, frame, gof)
 
 
 def _local_features(

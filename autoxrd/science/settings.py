@@ -118,15 +118,27 @@ class PositionSettings:
 class UnexplainedSettings:
     """Of the search for residual peaks that no reflection explains."""
 
-    detect_z: float = 4.5
-    """Matched-filter significance against counting noise; 0.03 false peaks per 10 000 independent places."""
-    companion_z: float = 3.5
-    """The same once at least ``companion_after`` peaks stand above ``detect_z``: a missing phase has weak lines too."""
-    companion_after: int = 3
+    steps_per_fwhm: float = 5.0
+    """Channels are taken together as long as a peak keeps so many; a pattern should have five to ten (McCusker et al.
+    1999, doi:10.1107/S0021889898009856)."""
+    filter_parts: int = 12
+    """Ranges with one matched filter each; the peak width is that of the range's middle."""
+    filter_fwhm: float = 1.5
+    """Reach of the filter on either side of a peak's lines; 97 to 99.9 % of the square of the shape lies inside."""
+    false_alarms: float = 1e-3
+    """Mean number of noise peaks in a search that pass as the first peak of a missing phase."""
+    companion_z: float = 4.0
+    """Significance of the filtered residual from which further peaks are tried once there is one."""
+    breadth_z: float = 8.0
+    """Significance of peaks from which their common width is taken."""
+    breadth_least: float = 0.1
+    """Difference of ln width from that of the calculated lines that is worth another fit (2 % of an area)."""
+    breadth_most: float = 1.0
+    """Largest difference that is believed: a factor 2.7."""
     accept_z: float = 4.0
     """Area over esd in a local fit that also frees scale, shift, width and skew of the calculated peaks nearby."""
     core_fwhm: float = 0.6
-    """Half width of the box filter, FWHM."""
+    """Half width on which a fitted area must show in the residual as it is."""
     separation_fwhm: float = 0.75
     """Closest two unexplained peaks."""
     exclusion_fwhm: float = 0.5
@@ -140,29 +152,82 @@ class UnexplainedSettings:
     """A fitted area may exceed what the residual shows as it is by this much; beyond, it comes from what is fitted
     beside it, not from a peak."""
     fit_fwhm: float = 4.0
-    """Half width of the local fit."""
+    """Half width of the local fits."""
     tail_tolerance: float = 0.10
     """Shape misfit allowed around a calculated line, as a share of a Lorentzian of its height and FWHM: the difference
     of a Gaussian and a Lorentzian tail is all of it, so 0.1 is an error of 0.1 in the Lorentzian fraction."""
-    axial_tolerance: float = 0.5
-    """The same on the side where axial divergence puts a tail, within its reach."""
+    smooth_share: float = 1.0
+    """Smooth misfit allowed around a calculated line, as a share of the same Lorentzian: all of it."""
+    bend_share: float = 0.4
+    bend_z: float = 4.0
+    """What does not keep this share of its area, and significance, beside a parabola within such a misfit bends less
+    than a peak: it is a tail, of axial divergence for one, or a hump. A peak twice as broad as assumed keeps a half."""
+    repeat_factor: float = 2.0
+    """A bump must be this many times higher than what the neighbours of its line show at the same distance in FWHM."""
+    repeat_fwhm: float = 10.0
+    """Largest distance from its line at which a bump can be a misfit of that line."""
+    repeat_neighbours: int = 5
+    """The nearest lines are asked, of those that would show it; the median tells."""
+    repeat_least: float = 0.2
+    """Where neighbours show this share of a bump's height..."""
     axial_ratio: float = 0.1
-    """Largest (S + H) / L for that reach, (S + H)^2 / (2 L^2) |cot 2theta| radians towards low angle, beyond 90 degrees
-    towards high (Finger, Cox & Jephcoat 1994, doi:10.1107/S0021889894004218)."""
+    """...it may be a tail of axial divergence with (S + H) / L up to this, which laboratory slits reach (Finger, Cox &
+    Jephcoat 1994, doi:10.1107/S0021889894004218)."""
+    axial_alike: float = 1.5
+    axial_share: float = 0.5
+    """A line may have this share of such a tail where no neighbour at lower angle, or up to that many times its angle,
+    would show it: the tail's length falls as cot(2theta)."""
+    misfit_windows: int = 60
+    """Strongest calculated peaks on which the misfit of the calculated shape is measured."""
+    misfit_neighbours: int = 9
+    """Of these, the nearest ones speak for a place; up to four of nine may be spoilt by unknown peaks."""
+    misfit_floor: tuple[float, ...] = (0.005, 0.003, 0.005, 0.005, 0.01, 0.01)
+    """Least spread of scale, shift (FWHM), ln width, skew and Lorentzian fraction (low, high) from line to line."""
+    misfit_unknown: tuple[float, ...] = (1.0, 0.5, 0.5, 0.5, 0.5, 0.5)
+    """Their spread where no other line tells: anything that a derivative can describe."""
+    edge_fwhm: float = 2.0
+    """Nearer to an end of the range nothing is called a peak: it may belong to a calculated line outside."""
     baseline_fwhm: float = 20.0
     """Length of the pieces on which the residual's slow part is taken."""
-    rounds: int = 4
+    first_look: float = 0.85
+    """Share of the first peak's threshold below which nothing is searched for: the first look costs a peak up to a
+    tenth of its significance."""
+    apart_z: float = 2.5
+    """Places of this significance, up or down, are no background."""
+    rounds: int = 2
     """Searches; each one takes off what the earlier ones found."""
-    curve_fwhm: float = 15.0
+    curve_fwhm: float = 10.0
     """Half width on which a found peak is taken off, tails included."""
     eta: float = 0.5
     """Lorentzian fraction of a peak where no calculated line tells."""
     max_peaks: int = 400
+    solve_cycles: int = 4
+    """Solutions for overlapping peaks, each without those that came out negative before."""
+    faint_z: float = 2.0
+    """Maxima from here on are told apart from noise one by one; below, only their number counts."""
+    hidden_z: float = 4.0
+    """Significance, misfit counted in, from which the residual under a calculated line is one by itself."""
+    faint_number: float = 8.5
+    faint_number_spread: float = 0.62
+    """Lines of a phase per factor e of intensity, median and spread of its logarithm, over the range measured:
+    (sum a)^2 / sum a^2 of the powder lines of 70 structures (copper 2.8, quartz 3.9, corundum 9.5, kaolinite 32), from
+    20 to 100 degrees of Cu Ka."""
+    unseen_most: float = 12.0
+    """Largest area of unseen lines over that of the strongest line: of the same structures the sum of all lines is 2 to
+    13 times the strongest (median 4)."""
+    faint_number_range: tuple[float, float] = (1.5, 60.0)
+    faint_numbers: int = 10
+    faint_scale_range: tuple[float, float] = (0.15, 3.0)
+    faint_scales: int = 8
+    """Grids of that number and of the scale c of the strongest lines, relative to the strongest seen."""
+    faint_floor: float = 0.05
+    faint_top: float = 4.0
+    faint_areas: int = 40
+    """Areas from this share of the smallest esd to this multiple of the strongest line seen."""
     missing_ratio: float = 0.35
     """A calculated peak of which less than this share is observed, within two esd, is missing."""
     missing_scale_floor: float = 0.05
     """A phase whose intensities are all below this share of the calculated is absent, not badly scaled."""
-    jacobi_cycles: int = 6
     presence_esd: float = 3.0
     """A scale below this many esd does not show its phase: the usual limit of detection."""
     own_line_share: float = 0.9

@@ -119,7 +119,7 @@ class LineShapes:
     area: FloatArray
 
 
-def pseudo_voigt(x: FloatArray, position: FloatArray, fwhm: FloatArray, eta: FloatArray) -> FloatArray:
+def pseudo_voigt(x: FloatArray, position: FloatArray, fwhm: FloatArray, eta: FloatArray | np.float64) -> FloatArray:
     """Return the unit-area pseudo-Voigt; arguments broadcast."""
     z2 = np.square(2.0 * (x - position) / fwhm)
     shape = eta * _LORENTZ / (1.0 + z2) + (1.0 - eta) * _GAUSS * np.exp(-_LN2 * z2)

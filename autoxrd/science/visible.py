@@ -84,7 +84,9 @@ def absent_phases(features: Mapping[str, Feature], settings: ShareSettings) -> f
 
 
 def _feature(amount: _Amount | None, share: float) -> Feature:
-    if amount is None or share <= 0:
+    if share <= 0:
+        return unavailable("nothing is calculated for this phase: give it a scale above zero")
+    if amount is None:
         return unavailable("no line of this phase can be told from the others")
     reason = f"median of its {amount.lines} strongest lines"
     # no significance: that is of errors, and it is none that a phase is there

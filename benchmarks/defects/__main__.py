@@ -47,7 +47,7 @@ def main() -> None:
         settle(session, records, {})
         earlier = load(told.earlier) if told.earlier else []
         settle(session, earlier, {})
-        impurities = {s.name: Laboratory(session, s).impurity() for s in SAMPLES}
+        clear = {s.name: Laboratory(session, s).impurity_is_clear() for s in SAMPLES}
         backgrounds = background_shares(session)
     finally:
         session.close()
@@ -60,7 +60,7 @@ def main() -> None:
         command,
         minutes,
         f"rietx {engine.available()[1]}",
-        q_lines([*earlier, *records], impurities),
+        q_lines([*earlier, *records], clear),
         backgrounds,
         [judge(r) for r in earlier],
     )

@@ -52,6 +52,7 @@ class Record:
         cost: chi2 of the model above that of the true one.
         refits: chi2 after refining what a feature asks for, where it was tried.
         missing_share: area share of the phase that the model does not know, true value.
+        missing_esd: its relative esd if both phases' curves were known, infinite without such a phase.
     """
 
     sample: str
@@ -64,6 +65,7 @@ class Record:
     chi2: float
     chi2_true: float
     missing_share: float
+    missing_esd: float = float("inf")
     features: dict[str, dict[str, object]] = field(default_factory=dict)
     refits: dict[str, float] = field(default_factory=dict)
 
@@ -88,6 +90,7 @@ def run_one(laboratory: Laboratory, defect: Defect, index: int, level: int, seed
         chi2=case.chi2,
         chi2_true=case.chi2_true,
         missing_share=float(truth.missing.sum() / truth.bragg.sum()),
+        missing_esd=truth.missing_esd(level),
         features={
             name: value.model_dump(mode="json", exclude_defaults=True) for name, value in measures.features.items()
         },

@@ -50,6 +50,8 @@ class Model:
     y: float = 0.03
     asymmetry: float = 0.0
     """Skewness at 2theta = 30 deg, falling as cot(theta)."""
+    axial: float = 0.0
+    """(S + H) / L of equal slits: a tail towards low angle, (S + H)^2 / (2 L^2) cot(2theta) radians long."""
     background: tuple[float, ...] = (60.0, -20.0, 10.0)
     """Chebyshev coefficients over the range."""
     counts: float = 5.0e4
@@ -193,7 +195,23 @@ def phase_patterns(model: Model, table: ReflectionTable) -> np.ndarray:
             eta * 2 / np.pi / (1 + z2) + (1 - eta) * 2 * np.sqrt(np.log(2) / np.pi) * np.exp(-np.log(2) * z2)
         ) / width
         out[p, low:high] += area * shape
-    return out
+    return _with_axial_tails(model, out)
+
+
+def _with_axial_tails(model: Model, patterns: np.ndarray) -> np.ndarray:
+    """Convolve with the distribution of axial divergence, 1 / sqrt(reach d) - 1 / reach, at its quantiles.
+
+    At small angles (Finger, Cox & Jephcoat 1994, doi:10.1107/S0021889894004218). The mean shift is taken off, as a
+    refined zero or cell would.
+    """
+    if not model.axial:
+        return patterns
+    x = axis(model)
+    reach = np.rad2deg(0.5 * model.axial**2 / np.tan(np.deg2rad(x)))
+    quantiles = (np.arange(60) + 0.5) / 60
+    shifts = np.square(1.0 - np.sqrt(1.0 - quantiles))
+    shifts -= shifts.mean()
+    return np.stack([np.mean([np.interp(x + shift * reach, x, row) for shift in shifts], axis=0) for row in patterns])
 
 
 def structure(phase: Phase) -> CrystalStructure:

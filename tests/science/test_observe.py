@@ -50,3 +50,9 @@ def test_a_missing_phase_gives_its_area_share(scale):
     assert first.two_theta_deg == pytest.approx(28.27, abs=0.04)
     assert np.isclose(first.d_angstrom, 3.154, atol=0.004)
     assert first.area_share > 0.5 * max(peak.area_share for peak in seen.unexplained_peaks)
+
+
+def test_of_a_phase_with_a_scale_of_zero_nothing_can_be_told():
+    truth, fit = base(CORUNDUM), base(CORUNDUM, replace(FLUORITE, scale=0.0))
+    seen = measure(simulate(truth, fit), context(fit))
+    assert "scale above zero" in seen.features["intensity.share.fluorite"].reason
