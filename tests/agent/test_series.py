@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from autoxrd.agent.controller import rejudge
+from autoxrd.agent.inputs import Request
+from autoxrd.errors import UserInputError
+from autoxrd.series.run import SeriesRequest, run_series
 from autoxrd.store.graph import Graph
 from autoxrd.store.verify import verify
 from tests.agent.checks import check_graph
@@ -109,16 +112,23 @@ def test_an_interrupted_series_goes_on(
 
 
 def test_what_cannot_be_a_series_is_said(
-    warmed: tuple[Path, dict[str, object]], inputs: tuple[list[Path], list[Path]], autoxrd: Run, tmp_path: Path
+    warmed: tuple[Path, dict[str, object]], inputs: tuple[list[Path], list[Path]], tmp_path: Path
 ) -> None:
     patterns, cifs = inputs
-    other = autoxrd("series", *patterns, "-s", cifs[0], "--anode", "Cu", "--order", "temperature", "--out", warmed[0])
-    assert other.returncode == 2
-    assert "another --out" in other.stderr
-    one = autoxrd("series", patterns[0], "-s", cifs[0], "--anode", "Cu", "--out", tmp_path / "one")
-    assert one.returncode == 2
-    assert "two patterns" in one.stderr
-    assert not (tmp_path / "one").exists()
+
+    def asked(*paths: Path) -> SeriesRequest:
+        each = Request(pattern=patterns[0], structures=(cifs[0],), anode="Cu")
+        return SeriesRequest(paths, each, "temperature")
+
+    for paths, folder, said in (
+        (tuple(patterns), warmed[0], "another --out"),
+        (tuple(patterns[:1]), tmp_path / "new", "two patterns"),
+        ((patterns[0], patterns[0]), tmp_path / "new", "given twice"),
+        (tuple(patterns), patterns[0].parent, "not empty"),
+    ):
+        with pytest.raises(UserInputError, match=said):
+            run_series(asked(*paths), folder)
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.slow
