@@ -59,5 +59,6 @@ def test_pages_of_a_large_graph(database: Database) -> None:
             break
         cursor = page.next_cursor
     assert seen == N_NODES
-    # The first and the last pages cost the same.
-    assert max(statistics.median(used[:10]), statistics.median(used[-10:])) < PAGE_SECONDS * pace.factor
+    # The first and the last pages cost the same; of a server's wall time the quickest, as others use its processor too.
+    cost = statistics.median if database.dialect == "sqlite" else min
+    assert max(cost(used[:10]), cost(used[-10:])) < PAGE_SECONDS * pace.factor
