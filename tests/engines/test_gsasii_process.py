@@ -111,7 +111,7 @@ def test_a_job_that_is_killed_at_twenty_moments_ends_in_the_same_state(tmp_path:
         session.hello()
         # a busy machine starts a process slowly: the moments go with its pace
         pace = time.monotonic() - began
-        delays = (pace * random.uniform(1.0, 4.5, 40)).tolist() if finals else []
+        delays = (pace * random.uniform(0.8, 2.5, 40)).tolist() if finals else []
         out = tmp_path / f"job-{len(finals)}"
         try:
             with killing(session, delays):
