@@ -199,6 +199,54 @@ def test_what_made_a_candidate_faulty_is_left_out_of_the_next_try() -> None:
     assert set(_proposed(view).parameters) == {"phase.P.atom.La.uiso", "phase.P.atom.Ba.uiso"}
 
 
+def _with_uiso(state: FitState, value: float, *, at_bound: bool) -> FitState:
+    name = "phase.P.atom.Co.uiso"
+    uiso = ParameterValue(name=name, value=value, esd=0.001, unit="angstrom^2", released=True, lower=0.0, upper=0.1)
+    faults = (Violation(code="at_bound", subject=name),) if at_bound else ()
+    return state.model_copy(update={"parameters": (uiso,), "violations": faults})
+
+
+def test_a_shared_displacement_parameter_at_its_limit_is_left_out_of_the_next_try() -> None:
+    features = {
+        f"release_gain.phase.{name}.uiso{end}": Feature(value=0.1, significance=100.0, n_used=1)
+        for name in ("P", "Q")
+        for end in ("", "@equal")
+    }
+    state = _state({}, released=LINEAR, features=features)
+    other = state.phases[0].model_copy(update={"name": "Q"})
+    state = state.model_copy(update={"phases": (state.phases[0], other)})
+    action = _proposed(_after_linear(state))
+    assert set(action.parameters) == {"phase.P.uiso", "phase.Q.uiso"}
+    bad = _with_uiso(state, 0.0, at_bound=True)
+    view = _after_linear(state, AttemptView(2, "s1", action, REJECTED, "bad"), extra=(("bad", bad),))
+    assert _proposed(view).parameters == ("phase.Q.uiso",)
+
+
+@pytest.mark.parametrize(
+    ("value", "at_bound", "geometry", "told"),
+    [
+        (0.0, True, Geometry.BRAGG_BRENTANO, True),
+        (0.1, True, Geometry.BRAGG_BRENTANO, False),
+        (0.0, False, Geometry.BRAGG_BRENTANO, False),
+        (0.0, True, Geometry.DEBYE_SCHERRER, False),
+    ],
+)
+def test_displacement_parameters_that_fall_to_zero_tell_of_intensity_lost_at_low_angles(
+    value: float, at_bound: bool, geometry: Geometry, told: bool
+) -> None:
+    gains = {"phase.P.atom.Co.uiso": 0.1}
+    state = _state(gains, released=LINEAR)
+    action = _proposed(_after_linear(state))
+    bad = _with_uiso(state, value, at_bound=at_bound)
+    refused = AttemptView(2, "s1", action, REJECTED, "bad")
+    joint = _proposed(_after_linear(state, refused, extra=(("bad", bad),)))
+    done = AttemptView(3, "s1", joint, ACCEPTED, "s2")
+    view = _after_linear(state, refused, done, extra=(("bad", bad), ("s2", state)))
+    end = RulesPlanner().propose(view, replace(FLAT, instrument=replace(FLAT.instrument, geometry=geometry)))
+    assert isinstance(end, Finish)
+    assert [code for code, _ in end.warnings] == (["low_angle_intensity_loss"] if told else [])
+
+
 def test_only_one_species_of_a_shared_site_and_no_full_site_gets_an_occupancy() -> None:
     gains = {f"phase.P.atom.{label}.occupancy": 0.3 for label in ("La", "Ba", "Co")}
     action = _proposed(_after_linear(_state(gains, released=LINEAR)))

@@ -38,7 +38,13 @@ def _newest_of_pair(candidate: FitState, attempt: AttemptView) -> list[str]:
 
 
 def _concerns(selector: str, subject: str) -> bool:
-    """Return whether a violation's subject (parameter, atom or selector) is about a released selector."""
+    """Return whether a violation's subject (parameter, atom or selector) is about a released selector.
+
+    ``phase.P.uiso`` stands for the displacement parameters of all atoms of P.
+    """
+    phase, _, quantity = selector.rpartition(".")
+    if quantity == "uiso" and subject.startswith(f"{phase}.atom.") and subject.endswith(".uiso"):
+        return True
     base = selector.removesuffix(".position").removesuffix(".*")
     return subject == selector or subject.startswith(base + ".") or (subject == base and base != "")
 

@@ -12,6 +12,7 @@ from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.phase_notes import phase_notes
 from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, next_change
 from autoxrd.planners.rules.rivals import rival_action, rival_note, wavelength_note
+from autoxrd.planners.rules.signatures import low_angle_loss
 from autoxrd.planners.rules.writing import joint_action, write_action
 
 __all__ = ["RulesPlanner"]
@@ -130,9 +131,11 @@ class RulesPlanner:
 
     def _finish(self, tip: str, view: GraphView, context: JobContext) -> Finish:
         found = (rival_note(tip, view, self._thresholds), wavelength_note(tip, view, context))
+        lost = low_angle_loss(tip, view, context)
         phases = phase_notes(tip, view, context, self._thresholds, self._phase_rules)
         return Finish(
             state=tip,
             reason="No release promises a significant gain that has not been tried.",
             notes=(*(note for note in found if note is not None), *phases),
+            warnings=() if lost is None else (lost,),
         )
