@@ -42,6 +42,8 @@ class Limits(_Frozen):
     """Share of the parent's points that one step may leave out."""
     unexplained_rise: Fraction
     """The unexplained-peak ratio may rise by at most this."""
+    unexplained_rise_esds: NonNegative = 0.0
+    """And by this many esds of the difference beyond: a ratio with lines that are not seen is an estimate."""
     new_peak_share: Fraction
     """Summed area share of unexplained peaks that the parent did not have, where the ratio did not fall."""
     new_peak_tolerance_deg: NonNegative

@@ -197,7 +197,8 @@ def check_unexplained(parent: FitState, candidate: FitState, *, policy: Policy) 
     if after.level is None:
         text = f"the ratio can no longer be told: {after.reason}"
         return _verdict("unexplained", [("unexplained_unknown", text)])
-    limit = before.level + policy.limits.unexplained_rise
+    spread = math.hypot(_esd(parent, _Q), _esd(candidate, _Q))
+    limit = before.level + policy.limits.unexplained_rise + policy.limits.unexplained_rise_esds * spread
     words = f"unexplained-peak ratio {before.level:.4f} -> {after.level:.4f}"
     faults: list[Fault] = []
     if after.level > limit * (1 + _EDGE):
@@ -208,6 +209,11 @@ def check_unexplained(parent: FitState, candidate: FitState, *, policy: Policy) 
         where = ", ".join(f"{peak.two_theta_deg:.3f}" for peak in fresh[:5])
         faults.append(("new_unexplained_peak", f"peaks at {where} deg were explained and no longer are ({share:.3f})"))
     return _verdict("unexplained", faults, measured=after.level, limit=limit, text=words)
+
+
+def _esd(state: FitState, name: str) -> float:
+    feature = state.features.get(name)
+    return 0.0 if feature is None or feature.esd is None or not math.isfinite(feature.esd) else feature.esd
 
 
 def _new_peaks(

@@ -129,7 +129,9 @@ def state(
         if isinstance(value, Feature):
             recorded[name] = value
         elif value is not None:
-            recorded[name] = Feature(value=value, esd=abs(value) / 10 or 0.001)
+            # the oracle is written for a ratio that is known exactly
+            exact = name == "unexplained_peak_ratio"
+            recorded[name] = Feature(value=value, esd=None if exact else abs(value) / 10 or 0.001)
     figures: dict[str, Any] = {
         "rp": 0.8 * rwp,
         "rwp": rwp,

@@ -9,6 +9,7 @@ from autoxrd.domain.decision import Decision, GateCheck
 from autoxrd.domain.state import Feature, FitState, UnexplainedPeak, Violation
 from autoxrd.gates.acceptance import judge, reject
 from autoxrd.gates.policy import Policy, load_policy, policy_hash
+from autoxrd.gates.rules import check_unexplained
 from tests.gates.factory import action, passed, prediction, state
 
 STRICT, DEFAULT = load_policy("strict"), load_policy("default")
@@ -310,3 +311,15 @@ def test_reject_says_what_could_not_be_asked() -> None:
     assert crashed.reasons == ("engine_timeout",)
     assert crashed.details["engine_timeout"] == "took 60 s"
     assert reject(action(), policy=DEFAULT).reasons == ("rejected",)
+
+
+def test_a_rise_within_what_the_ratio_is_uncertain_by_is_no_rise_by_the_everyday_rules() -> None:
+    """The ratio estimates lines that are not seen: wrong widths blur it, and the right ones may raise the estimate."""
+    unsure = Feature(value=0.087, esd=0.019)
+    for after, accepted in ((Feature(value=0.126, esd=0.005), True), (Feature(value=0.16, esd=0.005), False)):
+        parent = state().model_copy(update={"features": {**state().features, "unexplained_peak_ratio": unsure}})
+        candidate = better(features={"position.zero": 0.001})
+        candidate = candidate.model_copy(update={"features": {**candidate.features, "unexplained_peak_ratio": after}})
+        check = check_unexplained(parent, candidate, policy=load_policy("default"))
+        assert check.passed is accepted
+        assert not check_unexplained(parent, candidate, policy=load_policy("strict")).passed

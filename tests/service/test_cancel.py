@@ -33,7 +33,15 @@ def children() -> list[psutil.Process]:
 
 
 def engines() -> list[psutil.Process]:
-    return [p for p in children() if "time.sleep(600)" in " ".join(p.cmdline())]
+    return [p for p in children() if "time.sleep(600)" in _command_line(p)]
+
+
+def _command_line(process: psutil.Process) -> str:
+    """Return what a process runs, nothing of one that has just ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # a zombie too
+        return ""
 
 
 def test_five_seconds_after_a_cancellation_no_process_of_the_step_is_left(quick: Settings) -> None:
