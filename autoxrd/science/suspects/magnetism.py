@@ -87,9 +87,9 @@ def _indexed(
     indices, spacing = _lattice(structure, halves, 0.9 / settings.magnetic_s_max / 2.0)
     if spacing.size == 0:
         return None
-    off = np.abs(spacing / strongest.d_angstrom - 1.0)
-    chance = 1.0 - math.exp(-float(np.sum(off < _WIDE)) * settings.magnetic_tolerance / _WIDE)
-    if off.min() > settings.magnetic_tolerance or chance > settings.magnetic_chance:
+    off, within = np.abs(spacing / strongest.d_angstrom - 1.0), _tolerance(strongest, settings)
+    chance = 1.0 - math.exp(-float(np.sum(off < _WIDE)) * within / _WIDE)
+    if off.min() > within or chance > settings.magnetic_chance:
         return None
     covered = sum(p.area for p in peaks if _near(p, spacing, peaks, settings))
     share = covered / sum(p.area for p in peaks)
@@ -111,15 +111,21 @@ def _near(
     peak: UnexplainedPeak, spacing: FloatArray, peaks: Sequence[UnexplainedPeak], settings: SuspectSettings
 ) -> bool:
     """A line is indexed, or is the foot of a stronger one that is."""
-    if float(np.min(np.abs(spacing / peak.d_angstrom - 1.0))) <= settings.magnetic_tolerance:
+    if float(np.min(np.abs(spacing / peak.d_angstrom - 1.0))) <= _tolerance(peak, settings):
         return True
     reach = settings.foot_deg
     return any(
         abs(p.two_theta_deg - peak.two_theta_deg) < reach
         and p.area > peak.area
-        and float(np.min(np.abs(spacing / p.d_angstrom - 1.0))) <= settings.magnetic_tolerance
+        and float(np.min(np.abs(spacing / p.d_angstrom - 1.0))) <= _tolerance(p, settings)
         for p in peaks
     )
+
+
+def _tolerance(peak: UnexplainedPeak, settings: SuspectSettings) -> float:
+    """Return how far a spacing may be off, relative: at low angles a small shift of the line is a large one of d."""
+    shift = 0.5 * math.radians(settings.magnetic_shift_deg) / math.tan(0.5 * math.radians(peak.two_theta_deg))
+    return max(settings.magnetic_tolerance, shift)
 
 
 def _lattice(structure: CrystalStructure, halves: int, smallest: float) -> tuple[FloatArray, FloatArray]:

@@ -21,6 +21,8 @@ class SuspectSettings:
         magnetic_s_max: sin(theta)/lambda, 1/angstrom, up to which magnetic lines are looked for: the magnetic form
             factor of a 3d ion has fallen to a fifth there (International Tables C, 2004, 4.4.5).
         magnetic_tolerance: relative error of d within which a line is indexed.
+        magnetic_shift_deg: or error of its angle, degrees 2theta: axial divergence moves a line at low angles by a part
+            of its width (Finger, Cox & Jephcoat 1994, doi:10.1107/S0021889894004218), and neutron lines are broad.
         foot_deg: a line this near a stronger one is its foot.
         widest_deg: widest line, degrees, that the matches count on.
         magnetic_share: share of the unexplained area up to there that must be indexed.
@@ -35,6 +37,7 @@ class SuspectSettings:
     wavelength_lines: int = 6
     magnetic_s_max: float = 0.25
     magnetic_tolerance: float = 0.004
+    magnetic_shift_deg: float = 0.06
     foot_deg: float = 0.3
     widest_deg: float = 0.4
     magnetic_share: float = 0.6
