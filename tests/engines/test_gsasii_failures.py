@@ -174,7 +174,8 @@ def test_an_instrument_file_that_gsasii_stumbles_over_is_read_as_meant(
     assert instrument.profile.w == pytest.approx(5.0 * 8.0 * np.log(2.0) / 1e4)
 
 
-def test_a_pattern_without_wavelength_is_refused_before_an_engine_starts(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("gsasii")
+def test_a_pattern_without_wavelength_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.xye").write_text(rows(lambda i: 1000 if i % 500 == 250 else 100 + i % 7))
     (tmp_path / "x.cif").write_text(cif())
     request = Request(pattern=tmp_path / "x.xye", structures=(tmp_path / "x.cif",), engine="gsasii")
