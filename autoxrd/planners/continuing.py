@@ -41,8 +41,9 @@ class Continuing:
             return Finish(view.root, "The start was refused.", objections=((REFUSED, text),))
         onward = replace(view, root=first.candidate, attempts=view.attempts[1:])
         answer = self._inner.propose(onward, context)
-        closes = isinstance(answer, Proposal) and answer.action.kind is ActionKind.JOINT
-        if closes and isinstance(answer, Proposal) and answer.action.parent == first.candidate:
+        if not isinstance(answer, Proposal):
+            return answer
+        if answer.action.kind is ActionKind.JOINT and answer.action.parent == first.candidate:
             # the first step was a joint cycle of all that is free: a second one would repeat it
             return self._inner.propose(view, context)
         return answer

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.signal import find_peaks, peak_widths
 
-__all__ = ["chebyshev_rows", "fit_chebyshev", "match_factors", "peak_width", "seed_background"]
+__all__ = ["chebyshev_rows", "factor_beside", "fit_chebyshev", "match_factors", "peak_width", "seed_background"]
 
 CLIP_ROUNDS = 40
 CLIP_SIGMA = 1.5
@@ -148,8 +148,27 @@ def match_factors(
     factors = np.zeros(len(parts))
     if np.any(usable):
         factors[usable] = nnls(columns[:, usable] / norms[usable], target)[0] / norms[usable]
-    floors = [1e-3 * top / max(float(part.max()), 1e-300) for part in parts]
-    return [max(float(factor), floor) for factor, floor in zip(factors, floors, strict=True)]
+    return [max(float(factor), _least(part, top)) for factor, part in zip(factors, parts, strict=True)]
+
+
+def factor_beside(rest: np.ndarray, sigma: np.ndarray, own: np.ndarray, top: float) -> float:
+    """Return the factor of a pattern that matches best what others leave, at least one thousandth of its largest.
+
+    Args:
+        rest: intensity less background and the other patterns, shape (n,).
+        sigma: its uncertainty, shape (n,).
+        own: the pattern, shape (n,).
+        top: largest intensity.
+    """
+    weight = 1.0 / np.square(sigma)
+    power = float(np.dot(weight, own * own))
+    factor = float(np.dot(weight, rest * own)) / power if power > 0.0 else 0.0
+    return max(factor, _least(own, top))
+
+
+def _least(part: np.ndarray, top: float) -> float:
+    """Return one thousandth of the largest factor that a pattern can have: below it, a scale has no gradient."""
+    return 1e-3 * top / max(float(part.max()), 1e-300)
 
 
 def _bins(x: np.ndarray, width: float) -> np.ndarray:

@@ -7,7 +7,7 @@ U_ij a*_i a*_j is the mean of the products of the shifts in fractions of the cel
 from __future__ import annotations
 
 import numpy as np
-from axg_symmetry import site_rotations
+from axg_symmetry import reduced_rows, site_rotations
 from axr_wire import Refused
 
 __all__ = ["COMPONENTS", "allowed_tensors", "damping", "equivalent_weights", "isotropic_tensor", "positive"]
@@ -40,28 +40,11 @@ def allowed_tensors(position: np.ndarray, group: dict[str, object], cell: list[f
         unit[i, j] = unit[j, i] = 1.0
         mean = np.mean([rotation @ unit @ rotation.T for rotation in rotations], axis=0)
         images.append([mean[a, b] / (stars[a] * stars[b]) for a, b in _PAIRS])
-    rows = _reduced(np.array(images))
+    matrix = np.array(images)
+    rows = reduced_rows(matrix / np.max(np.abs(matrix)))
     return [
         {COMPONENTS[k]: float(v) for k, v in enumerate(row / row[np.flatnonzero(row)[0]]) if v != 0.0} for row in rows
     ]
-
-
-def _reduced(matrix: np.ndarray) -> np.ndarray:
-    """Return the row space in reduced echelon form, shape (k, 6)."""
-    work, rows = matrix / np.max(np.abs(matrix)), 0
-    for column in range(work.shape[1]):
-        if rows == len(work):
-            break
-        pivot = rows + int(np.argmax(np.abs(work[rows:, column])))
-        if abs(work[pivot, column]) < 1e-6:
-            continue
-        work[[rows, pivot]] = work[[pivot, rows]]
-        work[rows] /= work[rows, column]
-        for other in range(len(work)):
-            if other != rows:
-                work[other] -= work[other, column] * work[rows]
-        rows += 1
-    return np.where(np.abs(work[:rows]) < 1e-9, 0.0, work[:rows])
 
 
 def isotropic_tensor(uiso: float, cell: list[float]) -> dict[str, float]:

@@ -11,11 +11,10 @@ from axg_build import build_phase, start_values
 from axg_model import build_model
 from axg_pattern import NARROW, Engine
 from axg_state import State
+from axr_curves import factor_beside
 
 __all__ = ["add_phase", "phase_index", "remove_phase"]
 
-LEAST = 1e-3
-"""A phase that the data do not ask for starts at this share of its largest possible scale: it keeps a gradient."""
 _LENGTHS = 3
 
 
@@ -91,9 +90,6 @@ def _scaled(state: State) -> State:
     found = Engine(model, NARROW).compute(state.values)
     own = found.parts[-1]
     rest = model.y - found.background - found.parts[:-1].sum(axis=0)
-    weight = model.sigma**-2.0
-    power = float(np.dot(weight, own * own))
-    factor = float(np.dot(weight, rest * own)) / power if power > 0.0 else 0.0
-    ceiling = float(np.max(np.maximum(model.y, 0.0))) / max(float(own.max()), 1e-300)
+    factor = factor_beside(rest, model.sigma, own, float(np.max(np.maximum(model.y, 0.0))))
     name = f"phase.{state.phases[-1].name}.scale"
-    return state.with_values({name: state.values[name] * max(factor, LEAST * ceiling)})
+    return state.with_values({name: state.values[name] * factor})

@@ -24,6 +24,7 @@ __all__ = [
     "origin_shift",
     "parse_triplet",
     "polar_space",
+    "reduced_rows",
     "site_rotations",
     "space_group",
 ]
@@ -121,7 +122,7 @@ def free_directions(position: np.ndarray, data: dict[str, Any]) -> np.ndarray:
 
     The mean of the rotations that keep the site in place projects on them.
     """
-    return _reduced(np.mean(site_rotations(position, data), axis=0).T)
+    return reduced_rows(np.mean(site_rotations(position, data), axis=0).T)
 
 
 def site_rotations(position: np.ndarray, data: dict[str, Any]) -> list[np.ndarray]:
@@ -136,13 +137,13 @@ def site_rotations(position: np.ndarray, data: dict[str, Any]) -> list[np.ndarra
 
 def polar_space(data: dict[str, Any]) -> np.ndarray:
     """Return the directions along which the origin is arbitrary, shape (k, 3), reduced rows."""
-    return _reduced(np.mean([rotation for rotation, _ in all_operations(data)], axis=0).T)
+    return reduced_rows(np.mean([rotation for rotation, _ in all_operations(data)], axis=0).T)
 
 
-def _reduced(matrix: np.ndarray) -> np.ndarray:
+def reduced_rows(matrix: np.ndarray) -> np.ndarray:
     """Return the row space in reduced echelon form: each row leads with a one that no other row has."""
     work, rows = matrix.astype(float).copy(), 0
-    for column in range(3):
+    for column in range(work.shape[1]):
         pivot = rows + int(np.argmax(np.abs(work[rows:, column]))) if rows < len(work) else rows
         if rows == len(work) or abs(work[pivot, column]) < 1e-6:
             continue

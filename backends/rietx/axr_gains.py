@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from axr_gain_columns import axial_steps, background_columns, texture_steps
+from axr_gain_columns import background_columns, texture_steps
 from axr_linear import DEFAULT, GainSettings, Problem, linearised
 from axr_marginal import AXIAL_TRIALS
 from axr_names import Catalog
@@ -147,7 +147,7 @@ def _extra(
     _, gain = solve_beside(-columns * problem.weight[:, None], base, rest, settings.rank)
     gains["background.more"], counts["background.more"] = problem.factor * gain, columns.shape[1]
     if "profile.SH/L" not in gains and catalog.selectors.get("profile.SH/L"):
-        steps = project(base, axial_steps(problem.state) * problem.weight[:, None])
+        steps = project(base, problem.axial)
         gains["profile.SH/L"], counts["profile.SH/L"] = problem.factor * best_share(steps, rest), 1
     for name, steps in texture_steps(problem.state).items():
         gains[name] = problem.factor * best_share(project(base, steps * problem.weight[:, None]), rest)
@@ -166,7 +166,7 @@ def axial_start(state: State, columns: list[str], settings: GainSettings = DEFAU
     """
     problem = linearised(state, set(), columns, [], settings)
     base = basis([problem.columns[path] for path in problem.free], settings.rank)
-    steps = project(base, axial_steps(problem.state) * problem.weight[:, None])
+    steps = project(base, problem.axial)
     best = best_step(steps, project(base, problem.residual))
     # the effect grows as the square
     return AXIAL_TRIALS[best.number] * math.sqrt(best.share)

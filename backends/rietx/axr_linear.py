@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from axr_gain_columns import axial_steps
 from axr_model import open_refinement
 from axr_private import build_table, compiled, jacobian_and_residual
 from axr_state import State
@@ -47,6 +49,11 @@ class Problem:
     weight: np.ndarray
     model: Any
     factor: float
+
+    @cached_property
+    def axial(self) -> np.ndarray:
+        """Weighted change of the pattern by each of AXIAL_TRIALS, from S/L = H/L = 0, shape (rows, trials)."""
+        return np.asarray(axial_steps(self.state) * self.weight[:, None])
 
 
 def linearised(

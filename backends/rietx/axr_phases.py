@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 from axr_build import build_phase, shared_sites
+from axr_curves import factor_beside
 from axr_prepare import held_origin, with_dispersion
 from axr_private import compiled, table_of
 from axr_state import State
 
 __all__ = ["add_phase", "phase_index", "remove_phase"]
-
-LEAST = 1e-3
-"""A phase that the data do not ask for starts at this share of its largest possible scale: it keeps a gradient."""
 
 _LENGTHS = 3
 
@@ -108,10 +106,7 @@ def _scaled(state: State) -> State:
     parts = [model.phase_component(index, values) for index in range(len(state.structure.phases))]
     own = parts[-1]
     rest = model.y_obs - model.background(values) - sum(parts[:-1], np.zeros_like(own))
-    weight = 1.0 / np.square(model.sigma)
-    power = float(np.dot(weight, own * own))
-    factor = float(np.dot(weight, rest * own)) / power if power > 0 else 0.0
-    ceiling = float(np.max(np.maximum(model.y_obs, 0.0))) / max(float(own.max()), 1e-300)
+    factor = factor_beside(rest, model.sigma, own, float(np.max(np.maximum(model.y_obs, 0.0))))
     structure = state.structure.model_copy(deep=True)
-    structure.phases[-1].scale.value *= max(factor, LEAST * ceiling)
+    structure.phases[-1].scale.value *= factor
     return state.with_models(structure, state.instrument)

@@ -10,21 +10,14 @@ import math
 import re
 
 import numpy as np
-from axr_gain_columns import axial_steps
 from axr_linear import AXIAL_PATHS, Problem
 from axr_marginal import PLAUSIBLE, marginal_esds, plausible_axial, wavelength_spread
+from axr_names import map_path
 from axr_private import Answer
 from axr_state import State
 
 __all__ = ["cell_uncertainties"]
 
-_HELD = {
-    "instrument.zero_shift": "instrument.zero",
-    "instrument.geometry.sample_displacement": "sample.displacement",
-    "instrument.geometry.sample_transparency": "sample.transparency",
-    "instrument.geometry.capillary_offset_along_beam": "sample.offset_along",
-    "instrument.geometry.capillary_offset_across_beam": "sample.offset_across",
-}
 _CELL = re.compile(r"phases\.\d+\.cell\.(a|b|c|alpha|beta|gamma)")
 
 
@@ -61,10 +54,12 @@ def _value(state: State, path: str) -> float:
 
 def _nuisance(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns of what is held and moves lines, shape (rows, k), and their plausible sizes (k,)."""
-    held = [path for path in _HELD if path in problem.columns and path not in problem.free]
-    columns = [problem.columns[path] for path in held]
-    sizes = [PLAUSIBLE[_HELD[path]] for path in held]
+    mapped = (map_path(path, problem.state.structure) for path in problem.columns if path not in problem.free)
+    held = {item.name: item.path for item in mapped if item is not None and item.name in PLAUSIBLE}
+    names = [name for name in PLAUSIBLE if name in held]
+    columns = [problem.columns[held[name]] for name in names]
+    sizes = [PLAUSIBLE[name] for name in names]
     if not any(path in problem.columns for path in AXIAL_PATHS):
-        columns.append(axial_steps(problem.state)[:, plausible_axial()] * problem.weight)
+        columns.append(problem.axial[:, plausible_axial()])
         sizes.append(1.0)
     return (np.stack(columns, axis=1) if columns else np.zeros((problem.residual.size, 0))), np.array(sizes)

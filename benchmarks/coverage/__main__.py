@@ -54,7 +54,7 @@ def _refined(drawn: Drawn, folder: Path) -> tuple[dict[str, tuple[float, float]]
     code = "from autoxrd.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
     try:
-        verdict = f"{json.loads(done.stdout)['verdict']}"
+        verdict = str(json.loads(done.stdout)["verdict"])
     except (json.JSONDecodeError, KeyError):
         return {}, done.stderr.strip()[-200:]
     with (folder / "job" / "parameters.csv").open(encoding="utf-8", newline="") as file:

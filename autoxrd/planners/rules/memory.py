@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 from autoxrd.domain.action import Action
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.tables import MORE_BACKGROUND
 from autoxrd.planners.protocol import AttemptView, GraphView
 from autoxrd.planners.rules.catalogue import Thresholds
-from autoxrd.planners.rules.options import Option
+from autoxrd.planners.rules.options import Option, matches
 
-__all__ = ["faulty_selectors", "lessons", "narrowed", "released_by"]
+__all__ = ["faulty_selectors", "lessons", "narrowed", "refused", "released_by"]
 
 
 def released_by(action: Action) -> frozenset[str]:
@@ -49,14 +47,15 @@ def _concerns(selector: str, subject: str) -> bool:
     return subject == selector or subject.startswith(base + ".") or (subject == base and base != "")
 
 
-def lessons(option: Option, state: str, view: GraphView) -> list[AttemptView]:
-    """Return the rejected attempts on the same parameters at this state or on the way to it, newest first."""
+def refused(state: str, view: GraphView) -> list[AttemptView]:
+    """Return the rejected attempts at this state or on the way to it, newest first."""
     line = {state, *(step.parent for step in view.path(state))}
-    return [
-        attempt
-        for attempt in reversed(view.attempts)
-        if not attempt.accepted and attempt.parent in line and released_by(attempt.action) & set(option.selectors)
-    ]
+    return [a for a in reversed(view.attempts) if not a.accepted and a.parent in line]
+
+
+def lessons(option: Option, state: str, view: GraphView) -> list[AttemptView]:
+    """Return those of the rejected attempts that released one of an option's parameters, newest first."""
+    return [a for a in refused(state, view) if released_by(a.action) & set(option.selectors)]
 
 
 def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds) -> Option | None:
@@ -85,8 +84,8 @@ def _grown(option: Option, attempt: AttemptView, state: str, view: GraphView, th
     """Return whether a refused release may be tried anew: the state has changed, it was not refused too often."""
     if attempt.parent == state or not _waited(option, attempt, state, view):
         return False
-    refused = [a for a in lessons(option, state, view) if released_by(a.action) >= set(option.selectors)]
-    if len(refused) >= thresholds.retries:
+    whole = [a for a in lessons(option, state, view) if released_by(a.action) >= set(option.selectors)]
+    if len(whole) >= thresholds.retries:
         return False
     feature = view.states[attempt.parent].features.get(GAIN_PREFIX + option.selectors[0])
     earlier = feature.value if feature is not None and feature.available and feature.value else 0.0
@@ -98,4 +97,4 @@ def _waited(option: Option, attempt: AttemptView, state: str, view: GraphView) -
     before = set(view.states[attempt.parent].released)
     since = [name for name in view.states[state].released if name not in before]
     waits = option.rule.waits_for
-    return not waits or any(fnmatchcase(name, glob) for name in since for glob in waits)
+    return not waits or any(matches(name, glob) for name in since for glob in waits)

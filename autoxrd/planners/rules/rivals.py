@@ -145,8 +145,8 @@ def wavelength_note(tip: str, view: GraphView, context: JobContext) -> tuple[str
     """Tell that cells go with the wavelength, where it is not one of a tube and the cell was free."""
     state, given = view.states[tip], context.instrument.wavelengths_angstrom[:1]
     tubes = [line.wavelength_angstrom for lines in ANODE_LINES.values() for line in lines]
-    tube = context.instrument.radiation is Radiation.XRAY
-    known = tube and any(abs(wavelength / tube - 1.0) < _SAME_WAVELENGTH for wavelength in given for tube in tubes)
+    xray = context.instrument.radiation is Radiation.XRAY
+    known = xray and any(abs(wavelength / tube - 1.0) < _SAME_WAVELENGTH for wavelength in given for tube in tubes)
     if not given or known or not any(name.endswith(".cell") for name in state.released):
         return None
     changes = [f"{phase.name} a by {0.001 * phase.cell['a'].value / given[0]:.4f} angstrom" for phase in state.phases]

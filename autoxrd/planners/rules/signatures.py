@@ -11,6 +11,7 @@ from __future__ import annotations
 from autoxrd.domain.instrument import Geometry, Radiation
 from autoxrd.domain.state import FitState
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
+from autoxrd.planners.rules.memory import refused
 
 __all__ = ["low_angle_loss"]
 
@@ -29,10 +30,9 @@ def low_angle_loss(tip: str, view: GraphView, context: JobContext) -> tuple[str,
     instrument = context.instrument
     if instrument.radiation is not Radiation.XRAY or instrument.geometry is not Geometry.BRAGG_BRENTANO:
         return None
-    line = {tip, *(step.parent for step in view.path(tip))}
-    refused = [a for a in view.attempts if not a.accepted and a.parent in line and a.candidate in view.states]
+    tried = [a for a in refused(tip, view) if a.candidate in view.states]
     released = view.states[tip].released
-    found = {phase for a in refused for phase in _fallen(a, view) if not _taken_up(phase, released)}
+    found = {phase for a in tried for phase in _fallen(a, view) if not _taken_up(phase, released)}
     if not found:
         return None
     names = ", ".join(sorted(found))
