@@ -6,14 +6,13 @@ starts die with it. Killing it is how a step is cancelled: what it had not recor
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
+from autoxrd.answering import answer_lines, own_answers
 from autoxrd.errors import (
     AutoxrdError,
     EngineCrashed,
@@ -64,16 +63,12 @@ def answer_to(message: Mapping[str, Any], advance: Advancer) -> dict[str, Any]:
 
 def serve(advance: Advancer, requests: TextIO, answers: TextIO) -> None:
     """Answer each line until there are no more."""
-    for line in requests:
-        answers.write(json.dumps(answer_to(json.loads(line), advance)) + "\n")
-        answers.flush()
+    answer_lines(lambda message: answer_to(message, advance), requests, answers)
 
 
 def main() -> None:
     """Run the loop on this process's own streams."""
-    # A stray print of any library must not be taken for an answer.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    answers = own_answers()
     settings = Settings()
     configure_logs(settings)
     with Database(settings.database(), settings.artifacts_dir(), durable=False) as database:

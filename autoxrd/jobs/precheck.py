@@ -6,20 +6,18 @@ breaks a reader, or fills the memory, ends this process and no other.
 
 from __future__ import annotations
 
-import base64
-import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from autoxrd.answering import answer_lines, own_answers
+from autoxrd.curves import extremes, packed
 from autoxrd.domain.instrument import EmissionLine, Instrument
-from autoxrd.domain.pattern import AxisKind, FloatArray, Notice, Pattern
+from autoxrd.domain.pattern import AxisKind, Notice, Pattern
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.errors import AutoxrdError, UserInputError
 from autoxrd.io import assess_pattern, read_instrument, read_pattern, read_structures, resolve_instrument
@@ -48,7 +46,7 @@ def answer_to(message: Mapping[str, Any]) -> dict[str, Any]:
 def _pattern(path: Path) -> dict[str, Any]:
     pattern = read_pattern(path)
     x, steps = pattern.x, np.diff(pattern.x)
-    keep = _kept(pattern.y, CURVE_POINTS)
+    keep = extremes([pattern.y], CURVE_POINTS)
     lines, notices = _stated(pattern)
     return {
         "format": pattern.format,
@@ -61,7 +59,7 @@ def _pattern(path: Path) -> dict[str, Any]:
         "sigma_origin": pattern.sigma_origin.value,
         "lines": lines,
         "notices": _told((*pattern.notices, *assess_pattern(pattern), *notices)),
-        "curve": {"x": _packed(x[keep]), "y": _packed(pattern.y[keep])},
+        "curve": {"x": packed(x[keep]), "y": packed(pattern.y[keep])},
     }
 
 
@@ -120,27 +118,9 @@ def _told(notices: Sequence[Notice]) -> list[list[str]]:
     return [[notice.code, notice.text] for notice in dict.fromkeys(notices)]
 
 
-def _kept(y: FloatArray, limit: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Choose points to draw: all, or the lowest and highest of equal intervals."""
-    if y.size <= limit:
-        return np.arange(y.size, dtype=np.int64)
-    edges = np.linspace(0, y.size, limit // 2 + 1).astype(np.int64)
-    found = {int(lo + pick(y[lo:hi])) for lo, hi in pairwise(edges) for pick in (np.argmin, np.argmax)}
-    return np.array(sorted(found), dtype=np.int64)
-
-
-def _packed(values: FloatArray) -> str:
-    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode()
-
-
 def main() -> None:
     """Answer each line of standard input until there are no more."""
-    # A stray print of any library must not be taken for an answer.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    for line in sys.stdin:
-        answers.write(json.dumps(answer_to(json.loads(line))) + "\n")
-        answers.flush()
+    answer_lines(answer_to, sys.stdin, own_answers())
 
 
 if __name__ == "__main__":

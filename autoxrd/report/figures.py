@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autoxrd.curves import extremes, packed
 from autoxrd.domain.pattern import AxisKind, FloatArray
 from autoxrd.domain.state import FitState
 from autoxrd.report.model import FitArrays, ReflectionColumns, ReportInput
@@ -90,21 +90,7 @@ def thinned(arrays: FitArrays, limit: int) -> NDArray[np.int64]:
     Returns:
         Increasing indices, at most ``limit`` of them where the pattern is longer than that.
     """
-    n = arrays.x.size
-    if n <= limit:
-        return np.arange(n, dtype=np.int64)
-    edges = np.linspace(0, n, max(1, limit // 6) + 1).astype(np.int64)
-    keep: set[int] = set()
-    for curve in (arrays.y_obs, arrays.y_calc, arrays.difference):
-        for lo, hi in pairwise(edges):
-            part = curve[lo:hi]
-            keep.update((int(lo + np.argmin(part)), int(lo + np.argmax(part))))
-    return np.array(sorted(keep), dtype=np.int64)
-
-
-def _f32(values: FloatArray) -> str:
-    """Pack as little-endian float32 in base64: seven digits, five bytes a number in the page."""
-    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode()
+    return extremes([arrays.y_obs, arrays.y_calc, arrays.difference], limit)
 
 
 def _u16(values: FloatArray) -> dict[str, Any]:
@@ -146,11 +132,11 @@ def fit_figure(inp: ReportInput | FitShown, settings: PlotSettings) -> dict[str,
         "total": int(a.x.size),
         "embedded": int(keep.size),
         "drawn": settings.drawn_points,
-        "x": _f32(a.x[keep]),
-        "obs": _f32(a.y_obs[keep]),
-        "sigma": _f32(a.sigma[keep]),
-        "calc": _f32(a.y_calc[keep]),
-        "background": _f32(a.background[keep]),
+        "x": packed(a.x[keep]),
+        "obs": packed(a.y_obs[keep]),
+        "sigma": packed(a.sigma[keep]),
+        "calc": packed(a.y_calc[keep]),
+        "background": packed(a.background[keep]),
         "first_line_only": first_line_only,
         "phases": [_phase(inp, i, keep, first_line_only=first_line_only) for i in range(len(inp.state.phases))],
         "unexplained": [

@@ -10,12 +10,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from autoxrd.agent.inputs import Request
+from autoxrd.answering import answer_lines, own_answers
 from autoxrd.engines.launcher import Launcher, LaunchSettings
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import AutoxrdError
@@ -72,18 +74,9 @@ def answer_to(message: Mapping[str, Any], refine: Refiner) -> dict[str, Any]:
     return {"id": message.get("id"), **answer}
 
 
-def serve(refine: Refiner, requests: TextIO, answers: TextIO) -> None:
-    """Answer each line until there are no more."""
-    for line in requests:
-        answers.write(json.dumps(answer_to(json.loads(line), refine)) + "\n")
-        answers.flush()
-
-
 def main() -> None:
     """Run the loop on this process's own streams."""
-    # A stray print of any library must not be taken for an answer.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    answers = own_answers()
     first = sys.stdin.readline()
     if not first:
         return
@@ -93,9 +86,7 @@ def main() -> None:
         return refine_place(request, place, folder, before, session)
 
     try:
-        answers.write(json.dumps(answer_to(json.loads(first), refine)) + "\n")
-        answers.flush()
-        serve(refine, sys.stdin, answers)
+        answer_lines(lambda message: answer_to(message, refine), chain([first], sys.stdin), answers)
     finally:
         session.close()
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from autoxrd.answering import own_answers
 from autoxrd.domain.action import Action, ActionKind, Evidence, Prediction, Stage
 from autoxrd.domain.decision import Decision
 from autoxrd.domain.state import Complexity, Convergence, Feature, FitState, ParameterValue, Quality
@@ -176,8 +177,7 @@ class Stub:
 
 def main() -> None:
     """Run the loop as `autoxrd.jobs.host` does, with the stub in place of the workshop."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    answers = own_answers()
     settings = Settings()
     with Database(settings.database(), settings.artifacts_dir(), durable=False) as database:
         serve(Stub(database).advance, sys.stdin, answers)

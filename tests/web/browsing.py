@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 from axe_playwright_python.sync_playwright import Axe
 
 from .serving import Service
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 HANDLERS = """[...document.querySelectorAll("*")]
     .filter(e => [...e.attributes].some(a => a.name.startsWith("on"))).length"""
 HOSTILE = "<img src=x onerror=window.hacked=1>\"'&{{7*7}}"
@@ -74,10 +70,7 @@ class Opened:
         assert self.overflow() <= 0
         assert self.page.evaluate("window.hacked") is None
         assert self.page.locator("script:not([src]):not([type='application/json'])").count() == 0
-        handlers = (
-            "[...document.querySelectorAll('*')].filter(e => [...e.attributes].some(a => a.name.startsWith('on')))"
-        )
-        assert self.page.evaluate(f"{handlers}.length") == 0
+        assert self.page.evaluate(HANDLERS) == 0
 
     @property
     def complaints(self) -> list[str]:
@@ -88,6 +81,16 @@ class Opened:
     def close(self) -> None:
         """Close the page with its cookies."""
         self.page.context.close()
+
+
+@contextlib.contextmanager
+def logged_in(browser: Any, service: Service, **context: Any) -> Iterator[Opened]:
+    """Open a page that is logged in; whatever it complains of fails the test."""
+    visit = Opened.at(browser, service, **context)
+    visit.log_in()
+    yield visit
+    visit.close()
+    assert visit.complaints == []
 
 
 def _ours(url: str, base: str) -> bool:

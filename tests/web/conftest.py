@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from .browsing import ARGUMENTS, CHROMIUM, Opened
+from tests.support.chromium import chromium
+
+from .browsing import Opened, logged_in
 from .serving import Service, started
 
 
@@ -21,23 +23,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is not installed")
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        yield chromium
-        chromium.close()
+    with chromium() as running:
+        yield running
 
 
 @pytest.fixture
 def opened(browser: Any, service: Service) -> Iterator[Opened]:
     """A page of a browser that is logged in; whatever it complains of fails the test."""
-    visit = Opened.at(browser, service)
-    visit.log_in()
-    yield visit
-    visit.close()
-    assert visit.complaints == []
+    with logged_in(browser, service) as visit:
+        yield visit
 
 
 @pytest.fixture(scope="session")

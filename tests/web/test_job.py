@@ -17,7 +17,7 @@ from autoxrd.web.course import DRAWN, course_of
 from tests.service.access import token
 from tests.service.factory import queued
 
-from .browsing import Opened
+from .browsing import Opened, logged_in
 from .serving import Service, started
 
 pytestmark = pytest.mark.browser
@@ -32,12 +32,9 @@ def slow_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def watching(browser: Any, slow_service: Service) -> Iterator[Opened]:
-    visit = Opened.at(browser, slow_service)
-    visit.log_in()
-    visit.expected.append("404")  # a stub's job has no fit to be drawn, and the page says so
-    yield visit
-    visit.close()
-    assert visit.complaints == []
+    with logged_in(browser, slow_service) as visit:
+        visit.expected.append("404")  # a stub's job has no fit to be drawn, and the page says so
+        yield visit
 
 
 def test_what_runs_is_said_and_can_be_paused_resumed_and_cancelled(watching: Opened) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from .browsing import HOSTILE, Opened
+from .browsing import HOSTILE, Opened, logged_in
 from .serving import Service
 
 pytestmark = pytest.mark.browser
@@ -84,12 +84,9 @@ def test_the_list_is_filtered_and_paged(opened: Opened, jobs: list[str]) -> None
 
 
 def test_the_list_fits_a_telephone(browser: Any, service: Service, jobs: list[str]) -> None:
-    visit = Opened.at(browser, service, width=390)
-    visit.log_in()
-    assert visit.page.locator("#job-list tbody tr").count() == 25
-    visit.sound()
-    assert visit.complaints == []
-    visit.close()
+    with logged_in(browser, service, width=390) as visit:
+        assert visit.page.locator("#job-list tbody tr").count() == 25
+        visit.sound()
 
 
 def test_the_list_keeps_itself_up_to_date(opened: Opened, service: Service, jobs: list[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .browsing import HOSTILE, Opened
+from .browsing import HOSTILE, Opened, logged_in
 from .serving import Service, started
 
 pytestmark = [pytest.mark.browser, pytest.mark.real]
@@ -41,11 +41,8 @@ def jobs(browser: Any, real: Service, files: list[Any], small_job: tuple[Path, P
 
 @pytest.fixture
 def reading(browser: Any, real: Service) -> Iterator[Opened]:
-    visit = Opened.at(browser, real)
-    visit.log_in()
-    yield visit
-    visit.close()
-    assert visit.complaints == []
+    with logged_in(browser, real) as visit:
+        yield visit
 
 
 def followed(browser: Any, real: Service, job: str, pattern: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .browsing import HOSTILE, Opened
+from .browsing import HOSTILE, Opened, logged_in
 from .serving import Service
 
 pytestmark = pytest.mark.browser
@@ -101,13 +101,10 @@ def test_by_keyboard_and_without_a_script(browser: Any, service: Service, small_
 
 
 def test_the_form_fits_a_telephone(browser: Any, service: Service) -> None:
-    visit = Opened.at(browser, service, width=390)
-    visit.log_in()
-    visit.go("/jobs/new")
-    visit.page.click("text=Range, engine and budget")
-    visit.sound()
-    assert visit.complaints == []
-    visit.close()
+    with logged_in(browser, service, width=390) as visit:
+        visit.go("/jobs/new")
+        visit.page.click("text=Range, engine and budget")
+        visit.sound()
 
 
 def test_a_form_sent_twice_makes_one_job(service: Service, small_job: tuple[Path, Path]) -> None:
