@@ -81,6 +81,8 @@ class ParameterReport(Boundary):
     quantity: str
     value: float | None
     esd: float | None
+    uncertainty: float | None
+    """Standard uncertainty with what the fit held let go within what it plausibly is; null where that is not told."""
     unit: str
     lower: float | None
     upper: float | None
@@ -166,8 +168,9 @@ def _step(step: StepRecord, *, planner: str, on_path: bool) -> StepReport:
 def _parameters(inp: ReportInput) -> list[ParameterReport]:
     return [
         ParameterReport(
-            name=r.name, phase=r.phase, atom=r.atom, quantity=r.quantity, value=r.value, esd=r.esd, unit=r.unit,
-            lower=r.lower, upper=r.upper, released_in_step=r.released_in_step, derived=r.derived,
+            name=r.name, phase=r.phase, atom=r.atom, quantity=r.quantity, value=r.value, esd=r.esd,
+            uncertainty=r.uncertainty, unit=r.unit, lower=r.lower, upper=r.upper, released_in_step=r.released_in_step,
+            derived=r.derived,
         )
         for r in parameter_rows(inp)
     ]  # fmt: skip

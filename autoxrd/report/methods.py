@@ -218,6 +218,9 @@ def _result(inp: ReportInput, cite: _Cited) -> str:
         text += (
             f" Weight fractions follow from the scale factors {cite('hill_howard')} and are relative to the "
             f"crystalline phases of the model: {shares}."
+            " The standard uncertainties of the report widen these by what mixtures of known composition are wrong by "
+            f"beside the fit: {number(100 * inp.job.fraction_error)} % by weight at one half, as the square root of "
+            "w(1 - w)."
         )
     return text + _standard(inp, cite)
 

@@ -24,6 +24,7 @@ _UNITS = {
     "profile.V": "deg^2", "profile.W": "deg^2", "profile.X": "deg", "profile.Y": "deg",
 }  # fmt: skip
 """Units of the engine-neutral names (DESIGN section 5) in ASCII, used where the engine gives none."""
+_UNCERTAINTY = ".uncertainty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class ParameterRow:
     Args:
         phase, atom: empty where the quantity belongs to neither.
         quantity: what is left of the name, e.g. ``cell.a`` or ``uiso``.
+        uncertainty: standard uncertainty when what the fit held is let go within what it plausibly is; None where the
+            engine does not tell.
         released_in_step: ordinal of the accepted step that freed it, None where it was never freed.
     """
 
@@ -42,6 +45,7 @@ class ParameterRow:
     quantity: str
     value: float
     esd: float | None
+    uncertainty: float | None
     unit: str
     lower: float | None
     upper: float | None
@@ -97,13 +101,25 @@ def _released_in(names: Sequence[str], path: Sequence[StepRecord]) -> dict[str, 
     return since
 
 
+def uncertainties(inp: ReportInput) -> dict[str, float]:
+    """Return the standard uncertainty by parameter, where the engine tells it."""
+    found = (p for p in inp.state.parameters if p.name.endswith(_UNCERTAINTY))
+    return {p.name.removesuffix(_UNCERTAINTY): p.value for p in found}
+
+
 def parameter_rows(inp: ReportInput) -> tuple[ParameterRow, ...]:
-    """Return every parameter and derived quantity of the final state, in the state's order."""
+    """Return every parameter and derived quantity of the final state, in the state's order.
+
+    Uncertainties, which engines give as quantities beside the parameters, stand in their parameters' rows.
+    """
     path = accepted_path(inp.steps, inp.state_id)
     free = [p.name for p in inp.state.parameters if p.released or (p.derived and p.esd is not None)]
     since = _released_in(free, path)
+    stated = uncertainties(inp)
     rows = []
     for p in inp.state.parameters:
+        if p.name.endswith(_UNCERTAINTY):
+            continue
         phase, atom, quantity = _split(p.name)
         rows.append(
             ParameterRow(
@@ -113,6 +129,7 @@ def parameter_rows(inp: ReportInput) -> tuple[ParameterRow, ...]:
                 quantity=quantity,
                 value=p.value,
                 esd=p.esd,
+                uncertainty=stated.get(p.name),
                 unit=p.unit or _UNITS.get(quantity, ""),
                 lower=p.lower,
                 upper=p.upper,

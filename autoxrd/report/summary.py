@@ -12,6 +12,7 @@ from autoxrd.domain.pattern import Notice
 from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_LEVERAGE, AMORPHOUS_WITHOUT_STANDARD, absolute_name
 from autoxrd.domain.state import MeasuredValue, PhaseSummary
 from autoxrd.report.model import ReportInput, Verdict
+from autoxrd.report.parameters import uncertainties
 
 __all__ = [
     "CodedText",
@@ -72,10 +73,14 @@ class PhaseReport(Boundary):
     space_group: str
     cell: CellReport
     cell_uncertainty: dict[str, float]
-    """By cell parameter, angstrom or degrees: its esd, widened by what zero offset, displacement, transparency and
-    axial divergence may be beside the values that were refined or held; empty where the engine does not tell."""
+    """By cell parameter, angstrom or degrees: its esd, widened by what zero offset, displacement, transparency, axial
+    divergence, widths and displacement parameters may be beside the values that were refined or held; a cell that was
+    held has one too; empty where the engine does not tell."""
     weight_fraction: MeasuredValue | None
     """0 to 1 among the crystalline phases; null where it cannot be told."""
+    weight_fraction_uncertainty: float | None
+    """Standard uncertainty of the weight fraction: of the fit, widened like the cell's, and what mixtures of known
+    composition are wrong by beside it (`audit.fraction_error` of the policy)."""
     r_bragg_percent: float | None
     detection_limit: float | None
     """Weight fraction below which the phase would not be told from nothing; null where no esd is known."""
@@ -176,9 +181,22 @@ def percentages(inp: ReportInput) -> Percentages:
 
 
 def _cell_uncertainty(inp: ReportInput, phase: str) -> dict[str, float]:
-    start, end = f"phase.{phase}.cell.", ".uncertainty"
-    found = [p for p in inp.state.parameters if p.name.startswith(start) and p.name.endswith(end)]
-    return {p.name.removeprefix(start).removesuffix(end): p.value for p in found}
+    start = f"phase.{phase}.cell."
+    return {name.removeprefix(start): v for name, v in uncertainties(inp).items() if name.startswith(start)}
+
+
+def _weight_uncertainty(inp: ReportInput, phase: PhaseSummary) -> float | None:
+    """Return the standard uncertainty of a weight fraction w.
+
+    What mixtures are wrong by beside the fit goes as sqrt(w (1 - w)), and is `fraction_error` at one half: a scale
+    factor that is wrong moves a share near 0 or 1 less.
+    """
+    if phase.weight_fraction is None or phase.weight_fraction.esd is None:
+        return None
+    share = min(max(phase.weight_fraction.value, 0.0), 1.0)
+    beside = 2.0 * inp.job.fraction_error * math.sqrt(share * (1.0 - share))
+    fitted = uncertainties(inp).get(f"phase.{phase.name}.weight_fraction", phase.weight_fraction.esd)
+    return math.hypot(fitted, beside)
 
 
 def _phase(inp: ReportInput, phase: PhaseSummary) -> PhaseReport:
@@ -189,6 +207,7 @@ def _phase(inp: ReportInput, phase: PhaseSummary) -> PhaseReport:
         cell=CellReport(**phase.cell),
         cell_uncertainty=_cell_uncertainty(inp, phase.name),
         weight_fraction=phase.weight_fraction,
+        weight_fraction_uncertainty=_weight_uncertainty(inp, phase),
         r_bragg_percent=None if r_bragg is None else 100 * r_bragg,
         detection_limit=_detection_limit(inp, phase.weight_fraction),
         absolute_weight_fraction=_value(inp, absolute_name(phase.name)),

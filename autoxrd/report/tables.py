@@ -80,10 +80,7 @@ def reflections_csv(inp: ReportInput) -> bytes:
 def parameters_csv(inp: ReportInput) -> bytes:
     """Write every refined and derived quantity, keyed by phase and atom label."""
     header = [
-        "name", "phase", "atom", "quantity", "value", "esd", "unit", "lower", "upper", "released_in_step", "derived",
+        "name", "phase", "atom", "quantity", "value", "esd", "uncertainty", "unit", "lower", "upper",
+        "released_in_step", "derived",
     ]  # fmt: skip
-    rows = (
-        [r.name, r.phase, r.atom, r.quantity, r.value, r.esd, r.unit, r.lower, r.upper, r.released_in_step, r.derived]
-        for r in parameter_rows(inp)
-    )
-    return write_csv(header, rows)
+    return write_csv(header, ([getattr(row, name) for name in header] for row in parameter_rows(inp)))

@@ -153,6 +153,7 @@ class PhaseView:
     space_group: Markup
     cell: tuple[str, ...]
     cell_uncertainty: str
+    weight_uncertainty: str
     volume: str
     weight_percent: str
     r_bragg: str
@@ -200,6 +201,11 @@ def _phases(inp: ReportInput, report: Report) -> list[PhaseView]:
                     f"{name} ± {value:.1g} {'Å' if len(name) == 1 else '°'}"
                     for name, value in phase.cell_uncertainty.items()
                 ),
+                weight_uncertainty=(
+                    ""
+                    if phase.weight_fraction_uncertainty is None
+                    else f"± {100 * phase.weight_fraction_uncertainty:.1g} %"
+                ),
                 volume=measured(cell.volume),
                 weight_percent=measured(phase.weight_fraction, scale=100, digits=4),
                 r_bragg=fixed(phase.r_bragg_percent, 2),
@@ -244,6 +250,7 @@ class ParameterView:
 
     row: ParameterRow
     value: str
+    uncertainty: str
     unit: str
     bounds: str
     status: str
@@ -256,7 +263,13 @@ def _parameter(row: ParameterRow) -> ParameterView:
     near = [v for v in limits if v is not None and abs(row.value - v) <= 1e-9 * max(1.0, abs(v))]
     status = "refined" if row.released else "derived" if row.derived else "held"
     return ParameterView(
-        row, pretty(row.value, row.esd), unit_words(row.unit), bounds, status, bool(near) and row.released
+        row=row,
+        value=pretty(row.value, row.esd),
+        uncertainty="" if row.uncertainty is None else number(row.uncertainty, digits=2),
+        unit=unit_words(row.unit),
+        bounds=bounds,
+        status=status,
+        at_bound=bool(near) and row.released,
     )
 
 

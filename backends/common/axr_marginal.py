@@ -1,61 +1,151 @@
 """How uncertain is a parameter when what else acts on it is not known exactly? Linear algebra, and what is plausible.
 
-A fit frees some of what moves lines and holds the rest at values that nobody measured; its esds are conditional on
-these. Here all are let go at once, each within what it plausibly is, and the esd follows from the joint normal
+A fit frees some of what shapes a pattern and holds the rest at values that nobody measured; its esds are conditional on
+these. Here all are let go at once, each within what it plausibly is, and the covariance follows from the joint normal
 equations with those prior variances: Bayesian marginalisation of nuisance parameters to first order (Sivia & Skilling
-2006, Data Analysis, section 8.2). numpy only.
+2006, Data Analysis, section 8.2). Where the data ask for a shift that the fit did not make, it is part of the
+uncertainty. numpy only.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["AXIAL_TRIALS", "PLAUSIBLE", "PLAUSIBLE_AXIAL", "marginal_esds", "plausible_axial", "wavelength_spread"]
+__all__ = [
+    "AXIAL_TRIALS",
+    "PLAUSIBLE_AXIAL",
+    "Held",
+    "marginal_covariance",
+    "plausible",
+    "plausible_axial",
+    "states_uncertainty",
+    "wavelength_spread",
+]
 
-PLAUSIBLE = {
-    "instrument.zero": 0.02,
-    "sample.displacement": 0.1,
-    "sample.transparency": 4e-4,
-    "sample.offset_along": 0.05,
-    "sample.offset_across": 0.05,
-}
-"""Standard deviations, in degrees, mm and radians: alignment of a goniometer and mounting of a specimen (Jenkins &
-Snyder 1996, Introduction to X-ray Powder Diffractometry, sections 8.3 and 9.2); 1/(2 mu R) of a light oxide powder."""
+_KNOWN = 0.1
+"""Relative standard deviation of a width of the instrument that was given."""
+_PLAUSIBLE = (
+    (r"instrument\.zero", 0.02, 0.0),
+    (r"sample\.displacement", 0.1, 0.0),
+    (r"sample\.transparency", 4e-4, 0.0),
+    (r"sample\.offset_(along|across)", 0.05, 0.0),
+    (r"phase\..*\.cell\.[abc]", 0.0, 5e-4),
+    (r"phase\..*\.cell\.(alpha|beta|gamma)", 0.03, 0.0),
+    (r"profile\.[UVW]", 0.003, _KNOWN),
+    (r"profile\.[XY]", 0.01, _KNOWN),
+    (r"phase\..*\.size", 0.05, 0.0),
+    (r"phase\..*\.strain", 0.1, 0.0),
+    (r"phase\..*\.uiso", 0.003, 0.0),
+    (r"phase\..*\.[xyz]", 5e-4, 0.0),
+)
+"""Our names, with the standard deviation of what is held: as it is (degrees, mm, radians, square degrees, square
+angstroms, fractions of a cell) and as a share of the value. Alignment of a goniometer and mounting of a specimen
+(Jenkins & Snyder 1996, Introduction to X-ray Powder Diffractometry, sections 8.3 and 9.2); 1/(2 mu R) of a light oxide
+powder; a published cell at another temperature or composition; widths of laboratory diffractometers (Louer & Langford
+1988, doi:10.1107/S002188988800411X); displacement parameters and coordinates of published structures."""
 PLAUSIBLE_AXIAL = 0.03
 """S/L = H/L that a fit without it may lack (Finger, Cox & Jephcoat 1994, doi:10.1107/S0021889894004218)."""
 AXIAL_TRIALS = (0.01, 0.02, 0.03, 0.045, 0.065)
 """S/L = H/L that are tried: from a synchrotron's to that of a diffractometer without Soller slits (Finger, Cox &
 Jephcoat 1994, doi:10.1107/S0021889894004218)."""
+_ROUNDS = 6
+_CELL = re.compile(r"phase\..*\.cell\.(a|b|c|alpha|beta|gamma)")
 
 
-def marginal_esds(
-    free: np.ndarray, where: list[int], esds: list[float], nuisance: np.ndarray, prior: np.ndarray
-) -> list[float]:
-    """Return the uncertainty of some free parameters with others let go within what they plausibly are.
+@dataclass(frozen=True)
+class Held:
+    """Something that a fit holds and that is not known exactly.
 
     Args:
-        free: derivatives of the weighted residual by the free parameters, shape (n, k).
-        where: which of them are asked for.
-        esds: theirs in the fit, which say how much to trust a point.
-        nuisance: derivatives by what is held, shape (n, m).
-        prior: standard deviations of these, shape (m,).
+        column: derivative of the weighted calculated pattern by it, shape (n,).
+        spread: standard deviation of what it may be.
+        way: +1 where it can only grow, -1 where it can only shrink, else 0.
+    """
+
+    column: np.ndarray
+    spread: float
+    way: int = 0
+
+
+def plausible(name: str, value: float) -> float | None:
+    """Return the standard deviation of a number that is held, None where it is taken as exact.
+
+    Args:
+        name: our name of the parameter.
+        value: what it is held at. An instrument's width of zero is one that nobody knows; another was given.
+    """
+    for pattern, absolute, share in _PLAUSIBLE:
+        if re.fullmatch(pattern, name):
+            return share * abs(value) if share > 0.0 and value != 0.0 else absolute or None
+    return None
+
+
+def states_uncertainty(name: str, *, refined: bool) -> bool:
+    """Return whether a reader wants to know how uncertain a parameter is.
+
+    Args:
+        name: our name.
+        refined: whether it has an esd. All that were refined but the background's, and of the others the cell, which a
+            reader takes for measured.
+    """
+    return not name.startswith("background") if refined else _CELL.fullmatch(name) is not None
+
+
+def marginal_covariance(
+    free: np.ndarray, esds: np.ndarray, residual: np.ndarray, held: list[Held], white: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the covariance of the free parameters with the held ones let go, and what is left open of these.
+
+    Args:
+        free: derivatives of the weighted calculated pattern by the free parameters, shape (n, k).
+        esds: theirs in the fit, which say how much to trust a point, shape (k,); zero where there is none.
+        residual: calculated minus observed over sigma, shape (n,).
+        held: what is let go, each within what it plausibly is.
+        white: by how much the esds raise a variance where there is nothing but noise.
 
     Returns:
-        Never less than the esd.
+        Covariance, shape (k, k), no variance less than the square of its esd; and how far each held one may be from
+        where it is held after the data have spoken, shape (m,).
     """
-    scale = np.linalg.norm(free, axis=0)
+    k, scale = free.shape[1], np.linalg.norm(free, axis=0)
     scale[scale == 0.0] = 1.0
-    alone = np.diag(np.linalg.pinv((free / scale).T @ (free / scale)))
+    spreads = np.array([item.spread for item in held])
+    loose = np.stack([item.column for item in held], axis=1) * spreads if held else np.zeros((len(residual), 0))
+    columns = np.concatenate((free / scale, loose), axis=1)
+    normal = columns.T @ columns
+    alone = np.diag(np.linalg.pinv(normal[:k, :k], hermitian=True))
+    stated = esds > 0.0
+    if not stated.any():
+        return np.zeros((k, k)), spreads
     # the square of how much less a point tells than its sigma says: misfit and serial correlation
-    trust = np.array([esd**2 / (alone[k] / scale[k] ** 2) for k, esd in zip(where, esds, strict=True)])
-    weight = float(np.median(trust))
-    columns = np.concatenate((free / scale, nuisance * prior), axis=1)
-    normal = columns.T @ columns / weight
-    normal[np.arange(len(scale), len(normal)), np.arange(len(scale), len(normal))] += 1.0
-    together = np.diag(np.linalg.pinv(normal, hermitian=True))
-    return [esd * math.sqrt(max(together[k] / (alone[k] * weight), 1.0)) for k, esd in zip(where, esds, strict=True)]
+    weight = max(float(np.median((esds[stated] * scale[stated]) ** 2 / alone[stated])) / white, 1.0)
+    normal /= weight
+    normal[np.arange(k, len(normal)), np.arange(k, len(normal))] += 1.0
+    shift = _shift(normal, columns.T @ residual / weight, np.array([0] * k + [item.way for item in held]))
+    together = np.linalg.pinv(normal, hermitian=True) + np.outer(shift, shift)
+    left = spreads * np.sqrt(np.diag(together)[k:])
+    together = together[:k, :k]
+    spread = np.sqrt(np.diag(together))
+    wider = np.where(stated, esds * np.sqrt(np.maximum(spread**2 / (alone * weight), 1.0)), 0.0)
+    spread[spread == 0.0] = 1.0
+    return together / np.outer(spread, spread) * np.outer(wider, wider), left
+
+
+def _shift(normal: np.ndarray, gradient: np.ndarray, ways: np.ndarray) -> np.ndarray:
+    """Return where the joint fit would go; what could only go the forbidden way stays."""
+    moving = np.ones(len(gradient), dtype=bool)
+    for _ in range(_ROUNDS):
+        shift = np.zeros(len(gradient))
+        shift[moving] = -np.linalg.pinv(normal[np.ix_(moving, moving)], hermitian=True) @ gradient[moving]
+        wrong = moving & (ways * shift < 0.0)
+        if not wrong.any():
+            break
+        moving &= ~wrong
+    return shift
 
 
 def wavelength_spread(wavelength: float) -> float:

@@ -12,12 +12,12 @@ from axg_edits import apply_edits
 from axg_gains import release_gains
 from axg_lebail import match_intensities
 from axg_model import Model, build_model
-from axg_names import UNITS, Catalog, Column, build_catalog, quantity_of
+from axg_names import Catalog, Column, build_catalog
 from axg_pattern import Computed, Engine
-from axg_position import cell_uncertainties
-from axg_report import derived_row, floor_notices, parameter_rows, phase_rows, reflection_arrays
+from axg_report import floor_notices, parameter_rows, phase_rows, reflection_arrays
 from axg_solve import Limits, Outcome, limits_of, refine
 from axg_state import State
+from axg_uncertainty import uncertainty_rows
 from axg_version import version
 from axr_wire import Refused
 
@@ -105,8 +105,7 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
     gained = None
     if command["gains"] and state.mode == "rietveld":
         gained = release_gains(model, seen, catalog, columns, limits)
-        spread = cell_uncertainties(model, gained.problem, state.values, outcome.esds(catalog.columns))
-        derived += [derived_row(f"{name}.uncertainty", v, None, UNITS[quantity_of(name)]) for name, v in spread.items()]
+        derived += uncertainty_rows(state, model, catalog, gained.problem, outcome, parameters + derived)
     notes = [] if gained is None else gained.notes
     meta = {
         "parameters": parameters + derived,

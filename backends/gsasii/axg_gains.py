@@ -15,7 +15,7 @@ from axg_lines import march_dollase
 from axg_model import Model, cell_of
 from axg_names import Catalog, Column
 from axg_pattern import NARROW, Computed, Engine
-from axg_position import Linearised
+from axg_uncertainty import Linearised
 from axr_score import basis, best_share, gain_of, project, solve_beside
 from GSASII import GSASIIlattice as G2lat
 

@@ -14,11 +14,11 @@ from axr_gains import axial_start, release_gains
 from axr_lebail import match_intensities
 from axr_model import catalog_of, open_refinement
 from axr_names import Catalog, Mapped
-from axr_position import cell_uncertainties
 from axr_private import Answer
-from axr_report import derived_row, evaluate, parameter_rows, phase_rows, reflection_arrays
+from axr_report import evaluate, parameter_rows, phase_rows, reflection_arrays
 from axr_solve import Outcome, refine
 from axr_state import State
+from axr_uncertainty import uncertainty_rows
 from axr_wire import Refused
 from rietx.optimize.statistics import compute_statistics
 from rietx.refine import mode_fixed_path
@@ -119,7 +119,7 @@ def _report(
     )
     gained = release_gains(state, catalog, columns) if command["gains"] and state.mode == "rietveld" else None
     if gained is not None:
-        derived += _cell_rows(cell_uncertainties(gained.problem, answer), catalog)
+        derived += uncertainty_rows(seen, gained.problem, answer, catalog, parameters + derived)
     notes = [] if gained is None else gained.notes
     meta = {
         "parameters": parameters + derived,
@@ -141,12 +141,6 @@ def _report(
     arrays = _arrays(seen) | {"covariance": covariance}
     arrays.update({f"reflections_{key}": value for key, value in reflection_arrays(state, seen).items()})
     return state, meta, arrays
-
-
-def _cell_rows(uncertainties: dict[str, float], catalog: Catalog) -> list[dict[str, Any]]:
-    """Return the uncertainty of each free cell parameter as a derived parameter beside it."""
-    named = [(catalog.representatives[path], value) for path, value in uncertainties.items()]
-    return [derived_row(f"{mapped.name}.uncertainty", value, None, mapped.unit) for mapped, value in named]
 
 
 def _ending(outcome: Outcome) -> dict[str, Any]:

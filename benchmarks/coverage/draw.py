@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
+import gemmi
 import numpy as np
 
 from autoxrd.domain.instrument import ANODE_LINES, Geometry, Instrument, Profile, Radiation
@@ -17,6 +18,16 @@ from benchmarks.defects.structures import CRYSTALS, cif_text, structure
 __all__ = ["Drawn", "draw"]
 
 _X_DEG = np.arange(15.0, 110.0, 0.025)
+_CELL = 5e-4
+"""Relative change of a cell length from the published one: temperature and composition."""
+_COORDINATE = 0.003
+"""Of a published coordinate, angstrom."""
+_EQUAL_LENGTHS = {
+    gemmi.CrystalSystem.Cubic: (0, 0, 0),
+    gemmi.CrystalSystem.Hexagonal: (0, 0, 2),
+    gemmi.CrystalSystem.Trigonal: (0, 0, 2),
+    gemmi.CrystalSystem.Tetragonal: (0, 0, 2),
+}
 _LEVELS = (1e3, 1e4, 1e5)
 """Counts of the highest channel."""
 
@@ -61,7 +72,7 @@ def draw(session: EngineSession, number: int) -> Drawn:
         Radiation.XRAY,
         Geometry.BRAGG_BRENTANO,
         ANODE_LINES["Cu"],
-        profile=Profile(u=0.002, v=-0.002, w=random.uniform(0.001, 0.004), y=0.0, x=0.0),
+        profile=_profile(random),
     )
     phases = tuple(_drawn(structure(name), random) for name in names)
     blank = Pattern(x=_X_DEG, y=np.full(_X_DEG.size, 100.0), sigma=np.full(_X_DEG.size, 10.0))
@@ -77,12 +88,34 @@ def draw(session: EngineSession, number: int) -> Drawn:
 
 
 def _drawn(given: CrystalStructure, random: np.random.Generator) -> CrystalStructure:
-    """Return a structure with a cell of its own, and with displacement parameters one factor from the usual ones."""
-    factor = random.uniform(0.6, 1.6)
-    atoms = tuple(dataclasses.replace(atom, u_iso=(atom.u_iso or 0.006) * factor) for atom in given.atoms)
-    change, cell = 1.0 + random.normal(0.0, 5e-4), given.cell
-    cell = dataclasses.replace(cell, a=cell.a * change, b=cell.b * change, c=cell.c * change)
-    return dataclasses.replace(given, atoms=atoms, cell=cell)
+    """Return a structure with a cell, coordinates and displacement parameters of its own, within its symmetry."""
+    group = gemmi.SpaceGroup(given.space_group)
+    lengths = np.array([given.cell.a, given.cell.b, given.cell.c])
+    atoms = []
+    for atom in given.atoms:
+        at = np.array([atom.x, atom.y, atom.z])
+        x, y, z = at + _allowed(group, at, random.normal(0.0, _COORDINATE, 3) / lengths)
+        uiso = (atom.u_iso or 0.006) * random.uniform(0.6, 1.6)
+        atoms.append(dataclasses.replace(atom, x=float(x), y=float(y), z=float(z), u_iso=uiso))
+    change = random.normal(0.0, _CELL, 3)[list(_EQUAL_LENGTHS.get(group.crystal_system(), (0, 1, 2)))]
+    a, b, c = (float(v) for v in lengths * (1.0 + change))
+    return dataclasses.replace(given, atoms=tuple(atoms), cell=dataclasses.replace(given.cell, a=a, b=b, c=c))
+
+
+def _allowed(group: gemmi.SpaceGroup, at: FloatArray, move: FloatArray) -> FloatArray:
+    """Return the part of a displacement that the symmetry of a site allows, in fractions of the cell."""
+    kept = []
+    for operation in group.operations():
+        image = np.array(operation.apply_to_xyz(list(at)))
+        if np.allclose(image - at, np.round(image - at), atol=1e-3):
+            kept.append(np.array(operation.rot) / operation.DEN @ move)
+    return np.asarray(np.mean(kept, axis=0))
+
+
+def _profile(random: np.random.Generator) -> Profile:
+    """Return widths of a laboratory diffractometer, degrees and square degrees."""
+    u, v, w = random.uniform(0.001, 0.005), -random.uniform(0.0, 0.003), random.uniform(0.0015, 0.005)
+    return Profile(u=u, v=v, w=w, x=random.uniform(0.0, 0.015), y=random.uniform(0.0, 0.015))
 
 
 def _instrument_edits(random: np.random.Generator) -> list[Edit]:

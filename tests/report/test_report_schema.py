@@ -37,7 +37,8 @@ def test_the_json_object_has_exactly_the_promised_names() -> None:
         "n_parameters",
     ]  # fmt: skip
     assert list(head["phases"][0]) == [
-        "name", "space_group", "cell", "cell_uncertainty", "weight_fraction", "r_bragg_percent", "detection_limit",
+        "name", "space_group", "cell", "cell_uncertainty", "weight_fraction",
+        "weight_fraction_uncertainty", "r_bragg_percent", "detection_limit",
         "absolute_weight_fraction",
     ]  # fmt: skip
     assert list(head["phases"][0]["cell"]) == ["a", "b", "c", "alpha", "beta", "gamma", "volume"]

@@ -42,6 +42,10 @@ def test_no_axial_divergence_gains_nothing_and_the_cell_is_as_uncertain_as_what_
     stated, _ = parameter(plain, "phase.rutile.cell.a.uncertainty")
     assert esd is not None
     assert stated > 3.0 * esd
+    _, esd_w = parameter(plain, "profile.W")
+    stated_w, _ = parameter(plain, "profile.W.uncertainty")
+    assert esd_w is not None
+    assert stated_w > esd_w
     # another zero than the one that was held lies inside
     moved = _fitted(gsasii, instrument__zero=0.02)
     value, _ = parameter(moved, "phase.rutile.cell.a")

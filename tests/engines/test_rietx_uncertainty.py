@@ -1,4 +1,4 @@
-"""Axial divergence is seen from zero, and a cell's uncertainty holds whatever else moved the lines."""
+"""Axial divergence is seen from zero, and uncertainties hold whatever else shaped the lines."""
 
 from __future__ import annotations
 
@@ -61,6 +61,36 @@ def test_the_uncertainty_of_a_cell_covers_what_was_held(rietx: ProtocolSession) 
     assert np.sqrt(np.mean(np.square(esds))) > 3.0, "the esd alone would do"
     assert 0.2 < np.sqrt(np.mean(np.square(off))) < 1.6
     assert np.max(np.abs(off)) < 3.0
+
+
+def test_the_uncertainty_of_a_width_covers_what_was_held(rietx: ProtocolSession) -> None:
+    """Strain and the instrument's widths drawn from what is usual, and held elsewhere in the fit."""
+    random, off, esds = np.random.default_rng(11), [], []
+    free = ("phase.rutile.scale", "background", "phase.rutile.cell", "phase.rutile.size")
+    for seed in range(6):
+        truth = {
+            "phase__rutile__size": 0.1,
+            "phase__rutile__strain": random.uniform(0.0, 0.2),
+            "profile__W": 0.01 * random.uniform(0.8, 1.2),
+        }
+        result = _fitted(rietx, seed, free, **truth)
+        value, esd = parameter(result, "phase.rutile.size")
+        stated, _ = parameter(result, "phase.rutile.size.uncertainty")
+        assert esd is not None
+        off.append((value - 0.1) / stated)
+        esds.append((value - 0.1) / esd)
+    assert np.sqrt(np.mean(np.square(esds))) > 3.0, "the esd alone would do"
+    assert 0.2 < np.sqrt(np.mean(np.square(off))) < 1.6
+    assert np.max(np.abs(off)) < 3.0
+
+
+def test_a_cell_that_was_held_is_as_uncertain_as_the_data_leave_it(rietx: ProtocolSession) -> None:
+    free = ("phase.rutile.scale", "background", "profile.W")
+    result = _fitted(rietx, 2, free)
+    stated, _ = parameter(result, UNCERTAINTY)
+    # before the data have spoken it is 5e-4 of the length
+    assert 1e-6 < stated / RUTILE.cell.a < 4e-4
+    assert not [p.name for p in result.parameters if p.name.startswith("background") and p.name.endswith("tainty")]
 
 
 def test_a_cell_is_as_uncertain_as_the_last_digit_of_a_given_wavelength(rietx: ProtocolSession) -> None:

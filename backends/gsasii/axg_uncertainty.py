@@ -1,0 +1,94 @@
+"""How uncertain is what was refined when what else shapes the pattern is not known exactly?
+
+Zero offset, specimen offset, transparency and axial divergence move lines almost as a change of the cell does; widths
+of the instrument and of the specimen, displacement parameters and scales share what they do to a line. Cell lengths
+go with the wavelength, which is taken as known to its last digit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from axg_axial import AxialSteps
+from axg_model import CELL, Model
+from axg_names import Catalog
+from axg_report import derived_row, phase_rows
+from axg_solve import Outcome
+from axg_state import State
+from axr_marginal import Held, marginal_covariance, plausible, states_uncertainty, wavelength_spread
+
+__all__ = ["Linearised", "uncertainty_rows", "widened"]
+
+
+@dataclass(frozen=True)
+class Linearised:
+    """The linearised problem: residual (calculated minus observed), columns by name, and which way each may go."""
+
+    residual: np.ndarray
+    columns: dict[str, np.ndarray]
+    ways: dict[str, int]
+    free: tuple[str, ...]
+    axial: AxialSteps | None
+    """What axial divergence would do, where it is neither free nor known."""
+
+
+def uncertainty_rows(
+    state: State, model: Model, catalog: Catalog, problem: Linearised, outcome: Outcome, stated: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the uncertainty of each refined, derived or cell parameter as a derived parameter beside it.
+
+    Args:
+        state: the state's numbers.
+        model: GSAS-II's dictionaries.
+        catalog: what can be released.
+        problem: the state linearised, with the columns of all candidates.
+        outcome: with the covariance of the fit.
+        stated: the rows of the parameters: those with an esd get an uncertainty, and cells that are held.
+    """
+    wider, held = widened(state, model, problem, outcome)
+    _, derived = phase_rows(state, model, catalog, wider)
+    found = held | {row["name"]: row["esd"] for row in derived if row["esd"]} | wider.esds(catalog.columns)
+    return [
+        derived_row(f"{row['name']}.uncertainty", max(found[row["name"]], row["esd"] or 0.0), None, row["unit"])
+        for row in stated
+        if states_uncertainty(row["name"], refined=bool(row["esd"])) and found.get(row["name"])
+    ]
+
+
+def widened(state: State, model: Model, problem: Linearised, outcome: Outcome) -> tuple[Outcome, dict[str, float]]:
+    """Return how a fit ended when what it held is let go within what that plausibly is, and what is open of that.
+
+    Args:
+        state: the state's numbers.
+        model: GSAS-II's dictionaries.
+        problem: the state linearised, with the columns of all candidates.
+        outcome: with the covariance of the fit.
+    """
+    esds = np.sqrt(np.maximum(np.diag(outcome.covariance), 0.0))
+    where = [k for k, name in enumerate(outcome.names) if name in problem.columns and esds[k] > 0.0]
+    if not where:
+        return outcome, {}
+    names = [outcome.names[k] for k in where]
+    free = np.stack([problem.columns[name] for name in names], axis=1)
+    held = _held(state.values, model, problem, set(names))
+    wider, left = marginal_covariance(free, esds[where], problem.residual, [item for _, item in held])
+    lengths = [state.values[n] if ".cell." in n and n.rsplit(".", 1)[-1] in CELL[:3] else 0.0 for n in names]
+    light = wavelength_spread(state.values["instrument.wavelength"]) * np.array(lengths)
+    covariance = outcome.covariance.copy()
+    covariance[np.ix_(where, where)] = wider + np.outer(light, light)
+    open_still = {name: float(value) for (name, _), value in zip(held, left, strict=True)}
+    return replace(outcome, covariance=covariance), open_still
+
+
+def _held(values: dict[str, float], model: Model, problem: Linearised, free: set[str]) -> list[tuple[str, Held]]:
+    """Return what is held and not known exactly."""
+    found = []
+    for name, column in problem.columns.items():
+        spread = None if name in free else plausible(name, values.get(name, 0.0))
+        if spread is not None:
+            found.append((name, Held(column, spread, problem.ways[name])))
+    if problem.axial is not None:
+        found.append(("profile.S/L", Held(problem.axial.plausible / model.sigma, 1.0, 1)))
+    return found

@@ -1,0 +1,123 @@
+"""How uncertain is what was refined when what else shapes the pattern is not known exactly?
+
+Zero offset, specimen displacement, transparency and axial divergence move lines almost as a change of the cell does;
+widths of the instrument and of the specimen, displacement parameters and scales share what they do to a line. Cell
+lengths go with the wavelength, which is taken as known to its last digit.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from axr_linear import AXIAL_PATHS, Problem
+from axr_marginal import Held, marginal_covariance, plausible, plausible_axial, states_uncertainty, wavelength_spread
+from axr_names import Catalog, Mapped, map_path
+from axr_private import Answer
+from axr_report import Evaluation, derived_row, phase_rows
+from axr_state import State
+
+__all__ = ["Wider", "uncertainty_rows", "widened"]
+
+_WHITE = 1.2694
+"""What the factor of Berar and Lelann (1991, doi:10.1107/S0021889890008391) makes of a variance where residuals are
+nothing but noise: rietx states it of its own implementation."""
+_Loose = list[tuple[Mapped | None, Held]]
+_LENGTH = re.compile(r"phases\.\d+\.cell\.(a|b|c)")
+
+
+def uncertainty_rows(
+    seen: Evaluation, problem: Problem, answer: Answer | None, catalog: Catalog, stated: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the uncertainty of each refined, derived or cell parameter as a derived parameter beside it.
+
+    Args:
+        seen: the state's pattern.
+        problem: the state linearised, with the columns of all candidates.
+        answer: covariance of the fit.
+        catalog: what can be released.
+        stated: the rows of the parameters: those with an esd get an uncertainty, and cells that are held.
+    """
+    if answer is None or answer.stderr is None:
+        return []
+    wider = widened(seen, problem, answer, catalog)
+    _, derived = phase_rows(problem.state, seen, wider.answer)
+    found = {row["name"]: row["esd"] for row in derived if row["esd"]} | wider.held
+    for path, esd in wider.answer.esds().items():
+        mapped = map_path(path, problem.state.structure)
+        if mapped is not None:
+            found[mapped.name] = esd * mapped.factor
+    return [
+        derived_row(f"{row['name']}.uncertainty", max(found[row["name"]], row["esd"] or 0.0), None, row["unit"])
+        for row in stated
+        if states_uncertainty(row["name"], refined=bool(row["esd"])) and found.get(row["name"])
+    ]
+
+
+@dataclass(frozen=True)
+class Wider:
+    """A fit when what it held is let go.
+
+    Args:
+        answer: with the covariance.
+        held: how far what is held may be from where it is held, by our name and in our unit.
+    """
+
+    answer: Answer
+    held: dict[str, float]
+
+
+def widened(seen: Evaluation, problem: Problem, answer: Answer, catalog: Catalog) -> Wider:
+    """Return a fit with what it held let go within what that plausibly is.
+
+    Args:
+        seen: the state's pattern.
+        problem: the state linearised, with the columns of all candidates.
+        answer: covariance of the fit.
+        catalog: what can be released.
+    """
+    paths = list(answer.table.free_paths)
+    stderr = np.where(np.isfinite(answer.stderr), answer.stderr, 0.0)  # type: ignore[arg-type]
+    where = [k for k, path in enumerate(paths) if path in problem.columns and stderr[k] > 0.0]
+    if not where:
+        return Wider(answer, {})
+    free = np.stack([problem.columns[paths[k]] for k in where], axis=1)
+    held = _held(seen.values, problem, catalog, {paths[k] for k in where})
+    loose = [item for _, item in held]
+    covariance, left = marginal_covariance(free, stderr[where], problem.residual, loose, _WHITE)
+    lengths = [_length(problem.state, paths[k]) for k in where]
+    light = wavelength_spread(problem.state.instrument.source.lines[0].wavelength.value) * np.array(lengths)
+    covariance += np.outer(light, light)
+    whole, spread = np.eye(len(paths)), stderr.copy()
+    spread[where] = np.sqrt(np.diag(covariance))
+    whole[np.ix_(where, where)] = covariance / np.outer(spread[where], spread[where])
+    return Wider(
+        replace(answer, stderr=spread, correlation=whole),
+        {m.name: float(v) * m.factor for (m, _), v in zip(held, left, strict=True) if m is not None},
+    )
+
+
+def _length(state: State, path: str) -> float:
+    if not _LENGTH.fullmatch(path):
+        return 0.0
+    _, index, _, key = path.split(".")
+    return float(getattr(state.structure.phases[int(index)].cell, key).value)
+
+
+def _held(
+    values: dict[str, float], problem: Problem, catalog: Catalog, free: set[str]
+) -> list[tuple[Mapped | None, Held]]:
+    """Return what is held and not known exactly."""
+    found: list[tuple[Mapped | None, Held]] = []
+    for path, column in problem.columns.items():
+        mapped = catalog.representatives.get(path)
+        if path in free or mapped is None:
+            continue
+        spread = plausible(mapped.name, values.get(path, 0.0) * mapped.factor)
+        if spread is not None:
+            found.append((mapped, Held(column, spread / mapped.factor, problem.ways[path])))
+    if not any(path in problem.columns for path in AXIAL_PATHS):
+        found.append((None, Held(problem.axial[:, plausible_axial()], 1.0, 1)))
+    return found
