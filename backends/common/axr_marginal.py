@@ -97,8 +97,8 @@ def states_uncertainty(name: str, *, refined: bool) -> bool:
 
 def marginal_covariance(
     free: np.ndarray, esds: np.ndarray, residual: np.ndarray, held: list[Held], white: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the covariance of the free parameters with the held ones let go, and what is left open of these.
+) -> np.ndarray:
+    """Return the covariance of the free parameters and of what was held, when the latter is let go.
 
     Args:
         free: derivatives of the weighted calculated pattern by the free parameters, shape (n, k).
@@ -108,8 +108,8 @@ def marginal_covariance(
         white: by how much the esds raise a variance where there is nothing but noise.
 
     Returns:
-        Covariance, shape (k, k), no variance less than the square of its esd; and how far each held one may be from
-        where it is held after the data have spoken, shape (m,).
+        Shape (k + m, k + m): no variance of a free parameter is less than the square of its esd; those of the held ones
+        tell how far they may be from where they are held after the data have spoken.
     """
     k, scale = free.shape[1], np.linalg.norm(free, axis=0)
     scale[scale == 0.0] = 1.0
@@ -120,19 +120,18 @@ def marginal_covariance(
     alone = np.diag(np.linalg.pinv(normal[:k, :k], hermitian=True))
     stated = esds > 0.0
     if not stated.any():
-        return np.zeros((k, k)), spreads
+        return np.diag(np.concatenate((np.zeros(k), spreads**2)))
     # the square of how much less a point tells than its sigma says: misfit and serial correlation
     weight = max(float(np.median((esds[stated] * scale[stated]) ** 2 / alone[stated])) / white, 1.0)
     normal /= weight
     normal[np.arange(k, len(normal)), np.arange(k, len(normal))] += 1.0
     shift = _shift(normal, columns.T @ residual / weight, np.array([0] * k + [item.way for item in held]))
     together = np.linalg.pinv(normal, hermitian=True) + np.outer(shift, shift)
-    left = spreads * np.sqrt(np.diag(together)[k:])
-    together = together[:k, :k]
-    spread = np.sqrt(np.diag(together))
+    spread = np.sqrt(np.diag(together)[:k])
     wider = np.where(stated, esds * np.sqrt(np.maximum(spread**2 / (alone * weight), 1.0)), 0.0)
     spread[spread == 0.0] = 1.0
-    return together / np.outer(spread, spread) * np.outer(wider, wider), left
+    unit = np.concatenate((wider / spread, spreads))
+    return np.asarray(together * np.outer(unit, unit))
 
 
 def _shift(normal: np.ndarray, gradient: np.ndarray, ways: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ only in the direction that leads away from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from axg_axial import AXIAL_FLOOR, axial_steps
@@ -128,7 +128,8 @@ def _problem(
     model = engine.model
     wanted = {name for names in groups.values() for name in names} | {column.name for column in free}
     columns = tuple(column for name, column in catalog.columns.items() if name in wanted)
-    jacobian = engine.compute(seen.values, columns).jacobian / model.sigma
+    apart = _apart(model, free)
+    jacobian = engine.compute(seen.values, columns + tuple(apart)).jacobian / model.sigma
     ways = {}
     for column in columns:
         lower, upper = limits.get(column.name, (column.lower, column.upper))
@@ -138,11 +139,19 @@ def _problem(
     unknown = "profile.S/L" not in names and seen.values["profile.S/L"] <= AXIAL_FLOOR
     return Linearised(
         residual=(seen.y - model.y) / model.sigma,
-        columns={column.name: row for column, row in zip(columns, jacobian, strict=True)},
+        columns={column.name: row for column, row in zip(columns, jacobian, strict=False)},
         ways=ways,
         free=names,
         axial=axial_steps(model, seen) if unknown else None,
+        apart={column.name: row for column, row in zip(apart, jacobian[len(columns) :], strict=True)},
     )
+
+
+def _apart(model: Model, free: list[Column]) -> list[Column]:
+    """Return the displacement parameters that are moved together though the atoms may differ, each alone."""
+    prefixes = tuple(f"phase.{phase}." for phase in model.state.equal_uiso)
+    shared = [c for c in free if c.name.startswith(prefixes) and c.name.endswith(".uiso") and len(c.moves) > 1]
+    return [replace(c, name=key, moves=((key, 1.0),)) for c in shared for key, _ in c.moves]
 
 
 def _stuck(problem: Linearised, name: str) -> bool:

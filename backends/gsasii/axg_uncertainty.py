@@ -32,6 +32,8 @@ class Linearised:
     free: tuple[str, ...]
     axial: AxialSteps | None
     """What axial divergence would do, where it is neither free nor known."""
+    apart: dict[str, np.ndarray]
+    """What each displacement parameter would do alone of those that are moved together."""
 
 
 def uncertainty_rows(
@@ -47,9 +49,9 @@ def uncertainty_rows(
         outcome: with the covariance of the fit.
         stated: the rows of the parameters: those with an esd get an uncertainty, and cells that are held.
     """
-    wider, held = widened(state, model, problem, outcome)
+    wider, held = widened(state, model, catalog, problem, outcome)
     _, derived = phase_rows(state, model, catalog, wider)
-    found = held | {row["name"]: row["esd"] for row in derived if row["esd"]} | wider.esds(catalog.columns)
+    found = {row["name"]: row["esd"] for row in derived if row["esd"]} | wider.esds(catalog.columns) | held
     return [
         derived_row(f"{row['name']}.uncertainty", max(found[row["name"]], row["esd"] or 0.0), None, row["unit"])
         for row in stated
@@ -57,12 +59,15 @@ def uncertainty_rows(
     ]
 
 
-def widened(state: State, model: Model, problem: Linearised, outcome: Outcome) -> tuple[Outcome, dict[str, float]]:
+def widened(
+    state: State, model: Model, catalog: Catalog, problem: Linearised, outcome: Outcome
+) -> tuple[Outcome, dict[str, float]]:
     """Return how a fit ended when what it held is let go within what that plausibly is, and what is open of that.
 
     Args:
         state: the state's numbers.
         model: GSAS-II's dictionaries.
+        catalog: what can be released.
         problem: the state linearised, with the columns of all candidates.
         outcome: with the covariance of the fit.
     """
@@ -73,13 +78,25 @@ def widened(state: State, model: Model, problem: Linearised, outcome: Outcome) -
     names = [outcome.names[k] for k in where]
     free = np.stack([problem.columns[name] for name in names], axis=1)
     held = _held(state.values, model, problem, set(names))
-    wider, left = marginal_covariance(free, esds[where], problem.residual, [item for _, item in held])
-    lengths = [state.values[n] if ".cell." in n and n.rsplit(".", 1)[-1] in CELL[:3] else 0.0 for n in names]
-    light = wavelength_spread(state.values["instrument.wavelength"]) * np.array(lengths)
+    atoms = [Held(column, plausible(key, state.values[key]) or 0.0) for key, column in problem.apart.items()]
+    whole = marginal_covariance(free, esds[where], problem.residual, [*(item for _, item in held), *atoms])
+    light = np.zeros(len(whole))
+    light[: len(names)] = [
+        state.values[n] if ".cell." in n and n.rsplit(".", 1)[-1] in CELL[:3] else 0.0 for n in names
+    ]
+    light *= wavelength_spread(state.values["instrument.wavelength"])
+    whole += np.outer(light, light)
     covariance = outcome.covariance.copy()
-    covariance[np.ix_(where, where)] = wider + np.outer(light, light)
-    open_still = {name: float(value) for (name, _), value in zip(held, left, strict=True)}
-    return replace(outcome, covariance=covariance), open_still
+    covariance[np.ix_(where, where)] = whole[: len(names), : len(names)]
+    left = np.sqrt(np.diag(whole))[len(names) :]
+    found = {name: float(value) for (name, _), value in zip(held, left, strict=False)}
+    for number, key in enumerate(problem.apart, len(names) + len(held)):
+        functional = np.zeros(len(whole))
+        functional[number] = 1.0
+        for k, name in enumerate(names):
+            functional[k] += dict(catalog.columns[name].moves).get(key, 0.0)
+        found[key] = float(np.sqrt(max(functional @ whole @ functional, 0.0)))
+    return replace(outcome, covariance=covariance), found
 
 
 def _held(values: dict[str, float], model: Model, problem: Linearised, free: set[str]) -> list[tuple[str, Held]]:

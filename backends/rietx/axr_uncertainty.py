@@ -7,14 +7,15 @@ lengths go with the wavelength, which is taken as known to its last digit.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from axr_linear import AXIAL_PATHS, Problem
+from axr_linear import AXIAL_PATHS, Problem, linearised
 from axr_marginal import Held, marginal_covariance, plausible, plausible_axial, states_uncertainty, wavelength_spread
-from axr_names import Catalog, Mapped, map_path
+from axr_names import B_TO_U, Catalog, Mapped, map_path
 from axr_private import Answer
 from axr_report import Evaluation, derived_row, phase_rows
 from axr_state import State
@@ -44,11 +45,12 @@ def uncertainty_rows(
         return []
     wider = widened(seen, problem, answer, catalog)
     _, derived = phase_rows(problem.state, seen, wider.answer)
-    found = {row["name"]: row["esd"] for row in derived if row["esd"]} | wider.held
+    found = {row["name"]: row["esd"] for row in derived if row["esd"]}
     for path, esd in wider.answer.esds().items():
         mapped = map_path(path, problem.state.structure)
         if mapped is not None:
             found[mapped.name] = esd * mapped.factor
+    found |= wider.held
     return [
         derived_row(f"{row['name']}.uncertainty", max(found[row["name"]], row["esd"] or 0.0), None, row["unit"])
         for row in stated
@@ -62,7 +64,8 @@ class Wider:
 
     Args:
         answer: with the covariance.
-        held: how far what is held may be from where it is held, by our name and in our unit.
+        held: how far what is held may be from where it is held, by our name and in our unit; and how uncertain each
+            displacement parameter is of those that the fit holds in proportion.
     """
 
     answer: Answer
@@ -83,20 +86,61 @@ def widened(seen: Evaluation, problem: Problem, answer: Answer, catalog: Catalog
     where = [k for k, path in enumerate(paths) if path in problem.columns and stderr[k] > 0.0]
     if not where:
         return Wider(answer, {})
-    free = np.stack([problem.columns[paths[k]] for k in where], axis=1)
-    held = _held(seen.values, problem, catalog, {paths[k] for k in where})
-    loose = [item for _, item in held]
-    covariance, left = marginal_covariance(free, stderr[where], problem.residual, loose, _WHITE)
-    lengths = [_length(problem.state, paths[k]) for k in where]
-    light = wavelength_spread(problem.state.instrument.source.lines[0].wavelength.value) * np.array(lengths)
-    covariance += np.outer(light, light)
-    whole, spread = np.eye(len(paths)), stderr.copy()
+    names = [paths[k] for k in where]
+    free = np.stack([problem.columns[path] for path in names], axis=1)
+    held, atoms = _held(seen.values, problem, catalog, set(names)), _proportional(problem, answer, names)
+    loose = [*(item for _, item in held), *(atom.held for atom in atoms)]
+    whole = marginal_covariance(free, stderr[where], problem.residual, loose, _WHITE)
+    light = np.zeros(len(whole))
+    light[: len(names)] = [_length(problem.state, path) for path in names]
+    light *= wavelength_spread(problem.state.instrument.source.lines[0].wavelength.value)
+    whole += np.outer(light, light)
+    left = np.sqrt(np.diag(whole))[len(names) :]
+    found = {m.name: float(v) * m.factor for (m, _), v in zip(held, left, strict=False) if m is not None}
+    for number, atom in enumerate(atoms, len(names) + len(held)):
+        found[atom.name] = B_TO_U * _combined(whole, names.index(atom.source), number, atom.ratio)
+    return Wider(_with_covariance(answer, stderr, where, whole[: len(names), : len(names)]), found)
+
+
+def _with_covariance(answer: Answer, stderr: np.ndarray, where: list[int], covariance: np.ndarray) -> Answer:
+    correlation, spread = np.eye(len(stderr)), stderr.copy()
     spread[where] = np.sqrt(np.diag(covariance))
-    whole[np.ix_(where, where)] = covariance / np.outer(spread[where], spread[where])
-    return Wider(
-        replace(answer, stderr=spread, correlation=whole),
-        {m.name: float(v) * m.factor for (m, _), v in zip(held, left, strict=True) if m is not None},
-    )
+    correlation[np.ix_(where, where)] = covariance / np.outer(spread[where], spread[where])
+    return replace(answer, stderr=spread, correlation=correlation)
+
+
+@dataclass(frozen=True)
+class _Atom:
+    """A displacement parameter that follows another one, and what it would do alone."""
+
+    name: str
+    source: str
+    ratio: float
+    held: Held
+
+
+def _proportional(problem: Problem, answer: Answer, free: list[str]) -> list[_Atom]:
+    """Return the displacement parameters that the fit moves together though the atoms may differ."""
+    structure, equal = problem.state.structure, problem.state.equal_uiso
+    phases = [(index, phase) for index, phase in enumerate(structure.phases) if phase.name in equal]
+    paths = {f"phases.{index}.atoms.{n}.biso" for index, phase in phases for n in range(len(phase.atoms))}
+    if not paths:
+        return []
+    apart = linearised(replace(problem.state, equal_uiso=()), paths, [], []).columns
+    found = []
+    for entry in answer.table.entries:
+        terms = ((entry.path, 1.0),) if entry.path in free else entry.tie.terms if entry.tie is not None else ()
+        mapped = map_path(entry.path, structure)
+        if entry.path in apart and len(terms) == 1 and terms[0][0] in free and mapped is not None:
+            spread = plausible(mapped.name, entry.value * B_TO_U) or 0.0
+            found.append(_Atom(mapped.name, *terms[0], Held(apart[entry.path], spread / B_TO_U)))
+    return found
+
+
+def _combined(covariance: np.ndarray, shared: int, own: int, ratio: float) -> float:
+    """Return the standard deviation of ratio * shared + own."""
+    variance = ratio**2 * covariance[shared, shared] + 2.0 * ratio * covariance[shared, own] + covariance[own, own]
+    return math.sqrt(max(float(variance), 0.0))
 
 
 def _length(state: State, path: str) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autoxrd.engines.executor import ProtocolSession
-from autoxrd.engines.protocol import EngineCommand, EngineResult
+from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult
 from tests.engines.samples import FLUORITE, LAB, RUTILE, parameter, simulated, values
 
 pytestmark = pytest.mark.gsasii
@@ -50,6 +50,27 @@ def test_no_axial_divergence_gains_nothing_and_the_cell_is_as_uncertain_as_what_
     moved = _fitted(gsasii, instrument__zero=0.02)
     value, _ = parameter(moved, "phase.rutile.cell.a")
     assert esd < abs(value - RUTILE.cell.a) < 3.0 * stated
+
+
+def test_displacement_parameters_moved_together_are_as_uncertain_as_what_the_atoms_differ_by(
+    gsasii: ProtocolSession,
+) -> None:
+    truth = values(
+        phase__fluorite__scale=100.0,
+        background__0=100.0,
+        phase__fluorite__atom__Ca1__uiso=0.006,
+        phase__fluorite__atom__F1__uiso=0.012,
+    )
+    pattern, _ = simulated(gsasii, LAB, (FLUORITE,), truth, lower=15.0, upper=130.0)
+    root = gsasii.prepare(pattern, LAB, (FLUORITE,), {})
+    free = ("phase.fluorite.scale", "background", "phase.fluorite.uiso")
+    shared = (Edit("equal_uiso", {"phases": ["fluorite"]}),)
+    _, result = gsasii.execute(root, EngineCommand(released=free, edits=shared))
+    for name, true in (("Ca1", 0.006), ("F1", 0.012)):
+        value, esd = parameter(result, f"phase.fluorite.atom.{name}.uiso")
+        stated, _ = parameter(result, f"phase.fluorite.atom.{name}.uiso.uncertainty")
+        assert esd is not None
+        assert 3.0 * esd < abs(value - true) < 2.0 * stated
 
 
 def test_absorption_is_that_of_the_tables(gsasii: ProtocolSession, rietx: ProtocolSession) -> None:

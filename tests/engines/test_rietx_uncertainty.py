@@ -9,8 +9,8 @@ import pytest
 
 from autoxrd.domain.instrument import EmissionLine
 from autoxrd.engines.executor import ProtocolSession
-from autoxrd.engines.protocol import EngineCommand, EngineResult
-from tests.engines.samples import LAB, NEUTRON, RUTILE, parameter, simulated, values
+from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult
+from tests.engines.samples import FLUORITE, LAB, NEUTRON, RUTILE, parameter, simulated, values
 
 FREE = ("phase.rutile.scale", "background", "sample.displacement", "phase.rutile.cell", "profile.W")
 STRONG = {"phase__rutile__scale": 0.02}
@@ -91,6 +91,24 @@ def test_a_cell_that_was_held_is_as_uncertain_as_the_data_leave_it(rietx: Protoc
     # before the data have spoken it is 5e-4 of the length
     assert 1e-6 < stated / RUTILE.cell.a < 4e-4
     assert not [p.name for p in result.parameters if p.name.startswith("background") and p.name.endswith("tainty")]
+
+
+def test_displacement_parameters_moved_together_are_as_uncertain_as_what_the_atoms_differ_by(
+    rietx: ProtocolSession,
+) -> None:
+    truth = values(
+        phase__fluorite__scale=0.02, phase__fluorite__atom__Ca1__uiso=0.006, phase__fluorite__atom__F1__uiso=0.012
+    )
+    pattern, _ = simulated(rietx, LAB, (FLUORITE,), truth, lower=15.0, upper=130.0)
+    root = rietx.prepare(pattern, LAB, (FLUORITE,), {})
+    free = ("phase.fluorite.scale", "background", "phase.fluorite.uiso")
+    shared = (Edit("equal_uiso", {"phases": ["fluorite"]}),)
+    _, result = rietx.execute(root, EngineCommand(released=free, edits=shared))
+    for name, true in (("Ca1", 0.006), ("F1", 0.012)):
+        value, esd = parameter(result, f"phase.fluorite.atom.{name}.uiso")
+        stated, _ = parameter(result, f"phase.fluorite.atom.{name}.uiso.uncertainty")
+        assert esd is not None
+        assert 3.0 * esd < abs(value - true) < 2.0 * stated
 
 
 def test_a_cell_is_as_uncertain_as_the_last_digit_of_a_given_wavelength(rietx: ProtocolSession) -> None:
