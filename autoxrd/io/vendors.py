@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autoxrd.io.pdcif import holds_profile
 from autoxrd.io.source import Source
 
 __all__ = ["refuse_vendor_formats"]
@@ -49,7 +50,7 @@ def _kind(data: bytes) -> str | None:
         if data.startswith(magic):
             return kind
     if b"\ndata_" in b"\n" + data[:65536].replace(b"\r", b"\n") and b"_cell_length_a" in data:
-        return "a CIF (with a powder profile)" if b"_pd_meas_" in data or b"_pd_proc_" in data else _STRUCTURE
+        return None if holds_profile(data) else _STRUCTURE
     if data.startswith(b"PK\x03\x04"):
         head = data[:65536] + data[-65536:]
         if b"RawData" in head or b"Experiment0" in head:
