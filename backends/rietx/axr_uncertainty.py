@@ -129,11 +129,13 @@ def _proportional(problem: Problem, answer: Answer, free: list[str]) -> list[_At
     apart = linearised(replace(problem.state, equal_uiso=()), paths, [], []).columns
     found = []
     for entry in answer.table.entries:
-        terms = ((entry.path, 1.0),) if entry.path in free else entry.tie.terms if entry.tie is not None else ()
+        terms = [(entry.path, 1.0)] if entry.path in free else list(entry.tie.terms) if entry.tie is not None else []
         mapped = map_path(entry.path, structure)
-        if entry.path in apart and len(terms) == 1 and terms[0][0] in free and mapped is not None:
-            spread = plausible(mapped.name, entry.value * B_TO_U) or 0.0
-            found.append(_Atom(mapped.name, *terms[0], Held(apart[entry.path], spread / B_TO_U)))
+        if entry.path not in apart or len(terms) != 1 or terms[0][0] not in free or mapped is None:
+            continue
+        source, ratio = terms[0]
+        spread = plausible(mapped.name, entry.value * B_TO_U) or 0.0
+        found.append(_Atom(mapped.name, source, float(ratio), Held(apart[entry.path], spread / B_TO_U)))
     return found
 
 
