@@ -15,6 +15,7 @@ from autoxrd.report.format import fixed, number, pretty
 from autoxrd.report.methods import ENGINE_NAMES
 from autoxrd.report.model import ReportInput, Verdict
 from autoxrd.report.parameters import ParameterRow, parameter_rows
+from autoxrd.report.summary import PhaseReport
 from autoxrd.report.words import VERDICT_WORDS, humanised, sentence, space_group_html, unit_words
 
 __all__ = ["page_view"]
@@ -27,6 +28,7 @@ _VERDICT_TONE = {
 }
 
 
+_CELL = ("a", "b", "c", "alpha", "beta", "gamma")
 _TITLE_PHASES = 4
 _BANNER_WARNINGS = 3
 _PACKAGE_NAMES = {"autoxrd": "AutoXRD", "numpy": "NumPy", "python": "Python", "scipy": "SciPy", **ENGINE_NAMES}
@@ -185,6 +187,19 @@ def _atoms(inp: ReportInput, index: int) -> tuple[AtomView, ...]:
     )
 
 
+def _cell_uncertainty(phase: PhaseReport) -> str:
+    """Write how uncertain the cell is; edges that symmetry makes equal are written once."""
+    told, written = set(), []
+    for name in _CELL:
+        value = phase.cell_uncertainty.get(name)
+        length = getattr(phase.cell, name).value
+        if value is None or (name in "abc" and length in told):
+            continue
+        told.add(length)
+        written.append(f"{name} ± {number(value, digits=2)} {'Å' if name in 'abc' else '°'}")
+    return ", ".join(written)
+
+
 def _phases(inp: ReportInput, report: Report) -> list[PhaseView]:
     density = {p.name: p for p in inp.state.parameters if p.name.endswith(".density")}
     views = []
@@ -197,14 +212,11 @@ def _phases(inp: ReportInput, report: Report) -> list[PhaseView]:
                 colour=PHASE_COLOURS[i % len(PHASE_COLOURS)],
                 space_group=space_group_html(phase.space_group),
                 cell=tuple(measured(m) for m in (cell.a, cell.b, cell.c, cell.alpha, cell.beta, cell.gamma)),
-                cell_uncertainty=", ".join(
-                    f"{name} ± {value:.1g} {'Å' if len(name) == 1 else '°'}"
-                    for name, value in phase.cell_uncertainty.items()
-                ),
+                cell_uncertainty=_cell_uncertainty(phase),
                 weight_uncertainty=(
                     ""
                     if phase.weight_fraction_uncertainty is None
-                    else f"± {100 * phase.weight_fraction_uncertainty:.1g} %"
+                    else f"± {number(100 * phase.weight_fraction_uncertainty, digits=2)} %"
                 ),
                 volume=measured(cell.volume),
                 weight_percent=measured(phase.weight_fraction, scale=100, digits=4),
@@ -265,7 +277,7 @@ def _parameter(row: ParameterRow) -> ParameterView:
     return ParameterView(
         row=row,
         value=pretty(row.value, row.esd),
-        uncertainty="" if row.uncertainty is None else number(row.uncertainty, digits=2),
+        uncertainty="" if row.uncertainty is None else pretty(row.uncertainty, digits=2),
         unit=unit_words(row.unit),
         bounds=bounds,
         status=status,
