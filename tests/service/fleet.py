@@ -78,9 +78,13 @@ class Fleet:
     def start_all(self, workers: int = 2, concurrency: int = 1) -> None:
         """Start API, scheduler and workers."""
         self.start("scheduler", "scheduler")
+        self.start_workers(workers, concurrency)
+        self.start_api()
+
+    def start_workers(self, workers: int = 2, concurrency: int = 1) -> None:
+        """Start workers."""
         for i in range(workers):
             self.start(f"worker{i}", "worker", "--concurrency", str(concurrency))
-        self.start_api()
 
     def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
         """Kill one process and wait for its end."""

@@ -46,17 +46,22 @@ def spent_by(owner: OwnerRow) -> Spent | None:
     return next(over, None)
 
 
-def has_room(owner: OwnerRow) -> None:
+def has_room(owner: OwnerRow, *, new: int = 0) -> None:
     """Let nothing more be stored for an owner who has used what is allowed.
+
+    Args:
+        owner: whose files they are.
+        new: bytes that are counted already, and that the question is about.
 
     Raises:
         LimitExceeded: ``storage_spent``.
     """
     limit = json.loads(owner.limits).get("stored_bytes")
-    if limit is not None and owner.stored_bytes >= limit:
+    stored = owner.stored_bytes - new
+    if limit is not None and stored >= limit:
         raise LimitExceeded(
             "storage_spent",
-            f"Your files and jobs have {owner.stored_bytes} bytes of {limit:.0f} allowed: delete some, then try again.",
+            f"Your files and jobs have {stored} bytes of {limit:.0f} allowed: delete some, then try again.",
         )
 
 

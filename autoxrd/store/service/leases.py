@@ -5,8 +5,9 @@
 * A heartbeat is a counter, not a time. Whoever reaps compares it with what it saw before, on its own monotonic clock:
   no clock of any machine has to be right, and setting one does no harm.
 * Fair queueing: of all jobs that could be taken, the one whose owner was served least (work done over the owner's
-  weight) comes first; then a job that is under way, then the higher priority, then the older. A worker stays with its
-  job until that owner is a quantum ahead, because a change costs the start of an engine.
+  weight, counted as `autoxrd.store.service.fairness` says) comes first; then a job that is under way, then the higher
+  priority, then the older. A worker stays with its job until that owner is a quantum ahead, because a change costs the
+  start of an engine.
 """
 
 from __future__ import annotations

@@ -75,6 +75,7 @@ class ServiceJobRow(ServiceBase):
     __table_args__ = (
         Index("ix_service_jobs_claim", "queue", "state", "lease_holder", "owner_id"),
         Index("ix_service_jobs_owner", "owner_id", "id"),
+        Index("ix_service_jobs_owner_state", "owner_id", "state"),
         Index("ix_service_jobs_lease", "lease_holder"),
     )
 

@@ -10,16 +10,19 @@ from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from autoxrd.domain.lifecycle import CLAIMABLE, FINAL, JobState
+from autoxrd.domain.lifecycle import FINAL, JobState
 from autoxrd.errors import Conflict, LimitExceeded
 from autoxrd.store.service import audit, feed
 from autoxrd.store.service.audit import Actor
 from autoxrd.store.service.budgets import has_room, spent_by
 from autoxrd.store.service.database import Database, new_id, now_text
+from autoxrd.store.service.fairness import level
 from autoxrd.store.service.files import NewFile, put_files
 from autoxrd.store.service.models import IdempotencyRow, OwnerRow, ServiceJobRow
 
 __all__ = ["NewJob", "Submitted", "submit"]
+
+_OPEN = [state.value for state in JobState if state not in FINAL]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,6 @@ def _insert(database: Database, job: NewJob, key: str | None) -> str:
             )
             session.flush()  # here a parallel equal request waits, and then fails
         stored = sum(file.size for file in job.files.values())
-        _admit(session, job.owner_id, stored)
         row = ServiceJobRow(
             id=job_id,
             owner_id=job.owner_id,
@@ -127,28 +129,26 @@ def _insert(database: Database, job: NewJob, key: str | None) -> str:
         put_files(session, job_id, "input", job.files)
         audit.note(session, job.actor or Actor(job.owner_id), "job.submit", job_id)
         feed.append(session, row, "job.accepted", {"title": job.title, "engine": job.engine, "planner": job.planner})
+        _admit(session, job.owner_id, stored)
+        level(session, job.owner_id, job_id)
     return job_id
 
 
 def _admit(session: Session, owner_id: str, stored: int) -> None:
-    """Hold the limits, and let an owner who was away start level with the others, not ahead of them."""
-    owner = session.get_one(OwnerRow, owner_id)
+    """Hold the limits. Called last: from here on the owner's row is locked, and whoever else submits for them waits."""
+    size = OwnerRow.stored_bytes + stored
+    owner = session.scalars(
+        update(OwnerRow).where(OwnerRow.id == owner_id).values(stored_bytes=size).returning(OwnerRow)
+    ).one()
     over = spent_by(owner)
     if over is not None:
         raise LimitExceeded("budget_spent", f"{over.text} Ask who runs the service for more.")
-    has_room(owner)
-    size = update(OwnerRow).where(OwnerRow.id == owner_id)
-    session.execute(size.values(stored_bytes=OwnerRow.stored_bytes + stored))
+    has_room(owner, new=stored)
     limit = json.loads(owner.limits).get("open_jobs")
-    final = [s.value for s in FINAL]
-    mine = select(func.count()).where(ServiceJobRow.owner_id == owner_id, ServiceJobRow.state.not_in(final))
-    n_open = session.scalar(mine) or 0
-    if limit is not None and n_open >= limit:
+    if limit is None:
+        return
+    mine = select(func.count()).where(ServiceJobRow.owner_id == owner_id, ServiceJobRow.state.in_(_OPEN))
+    n_open = (session.scalar(mine) or 0) - 1  # this one is written already
+    if n_open >= limit:
         detail = f"You have {n_open} open jobs, and {limit} are allowed: wait for one to end, or cancel one."
         raise LimitExceeded("jobs_open", detail, context={"open": n_open, "limit": limit})
-    if n_open:
-        return
-    active = select(ServiceJobRow.owner_id).where(ServiceJobRow.state.in_([s.value for s in CLAIMABLE]))
-    least = session.scalar(select(func.min(OwnerRow.served)).where(OwnerRow.id.in_(active)))
-    if least is not None and owner.served < least:
-        owner.served = least

@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from autoxrd.domain.lifecycle import FINAL, JobState, Trigger, target
+from autoxrd.domain.lifecycle import CLAIMABLE, FINAL, JobState, Trigger, target
 from autoxrd.errors import NotFound
 from autoxrd.primitives import canonical_json
 from autoxrd.store.service import audit, feed
 from autoxrd.store.service.audit import Actor
 from autoxrd.store.service.database import Database, now_text
+from autoxrd.store.service.fairness import level
 from autoxrd.store.service.models import ServiceJobRow
 
 __all__ = ["ask", "locked", "move"]
@@ -60,6 +61,8 @@ def move(session: Session, job: ServiceJobRow, trigger: Trigger, data: Mapping[s
     if after is not before:
         told = {"from": before.value, "to": after.value, "trigger": trigger.value, **(data or {})}
         feed.append(session, job, "job.state", told)
+    if after in CLAIMABLE and before not in CLAIMABLE:
+        level(session, job.owner_id, job.id)
     return after
 
 

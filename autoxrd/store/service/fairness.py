@@ -1,0 +1,40 @@
+"""From where on is an owner's share counted? Credit is earned by waiting, never by being away or alone.
+
+Jobs are taken from the owner who was served least (`autoxrd.store.service.leases`). The count alone would be unfair:
+whoever had nothing to do would come back far behind the others and keep them waiting, and whoever used a machine that
+nobody else wanted would pay for it later. So an owner of whom no job waits starts level when one comes in: at the
+least of those who have jobs waiting, or, where nobody waits, at the most that anybody was served. This is the virtual
+start time of start-time fair queueing (Goyal, Vin, Cheng 1997, doi:10.1109/90.649569).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import exists, func, select, update
+from sqlalchemy.orm import Session
+
+from autoxrd.domain.lifecycle import CLAIMABLE
+from autoxrd.store.service.models import OwnerRow, ServiceJobRow
+
+__all__ = ["level"]
+
+_WAITS = (ServiceJobRow.state.in_([s.value for s in CLAIMABLE]), ServiceJobRow.lease_holder.is_(None))
+
+
+def level(session: Session, owner_id: str, job_id: str) -> None:
+    """Let an owner start level with the others where this job is the only one of theirs that waits.
+
+    Args:
+        session: the transaction that queues the job. It locks the owner's row, so it is called late.
+        owner_id: whose job it is.
+        job_id: the job that comes in; whether it is written already does not matter.
+    """
+    others = exists().where(ServiceJobRow.owner_id == owner_id, ServiceJobRow.id != job_id, *_WAITS)
+    if session.scalar(select(others)):
+        return
+    waits = exists().where(ServiceJobRow.owner_id == OwnerRow.id, *_WAITS)
+    least = select(func.min(OwnerRow.served)).where(OwnerRow.id != owner_id, waits)
+    start = session.scalar(least)
+    if start is None:
+        start = session.scalar(select(func.max(OwnerRow.served)))
+    raised = update(OwnerRow).where(OwnerRow.id == owner_id, OwnerRow.served < start)
+    session.execute(raised.values(served=start).execution_options(synchronize_session=False))
