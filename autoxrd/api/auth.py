@@ -69,7 +69,7 @@ class _Needs:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def __call__(self, identity: _Identified) -> Identity:
+    async def __call__(self, identity: _Identified) -> Identity:
         if not identity.scopes & {self._scope.value, Scope.ADMIN.value}:
             raise require_scope_error(self._scope.value)
         return identity

@@ -44,4 +44,8 @@ def context_of(request: Request) -> ApiContext:
     return context
 
 
-Context = Annotated[ApiContext, Depends(context_of)]
+async def _context(request: Request) -> ApiContext:  # async: a thread for this would cost more than the rest of it
+    return context_of(request)
+
+
+Context = Annotated[ApiContext, Depends(_context)]

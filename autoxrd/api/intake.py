@@ -6,12 +6,12 @@ serves to recognise its format and to name it in the report. Nothing is parsed h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
@@ -24,7 +24,7 @@ from autoxrd.store.service.files import NewFile, upload_of
 from autoxrd.store.service.keys import Identity
 from autoxrd.store.service.webhooks import has_url
 
-__all__ = ["Intake", "read_intake", "store_upload"]
+__all__ = ["Body", "Intake", "read_intake", "received", "store_upload"]
 
 MAX_STRUCTURES = 50
 _PARTS = frozenset({"request", "pattern", "structures", "instrument"})
@@ -48,24 +48,45 @@ class Intake:
         return content_hash({"request": self.request.model_dump(mode="json"), "files": digests})
 
 
-async def read_intake(http: Request, context: ApiContext, identity: Identity) -> Intake:
-    """Read the body of a submission.
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What was sent, not yet looked at: JSON text, or the parts of a form."""
+
+    text: bytes = b""
+    form: FormData | None = None
+
+
+@asynccontextmanager
+async def received(http: Request) -> AsyncIterator[Body]:
+    """Receive the body of a submission.
 
     Raises:
-        UserInputError: ``media_type``, ``part_missing``, ``part_unknown``, ``file_too_large``, ...
-        RequestValidationError: the request does not fit its schema.
+        UserInputError: ``media_type``.
     """
     kind = http.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        request = _parsed(await http.body())
-        intake = Intake(request, await run_in_threadpool(_referenced, request, context, identity))
+        yield Body(text=await http.body())
     elif kind == "multipart/form-data":
         async with http.form(max_files=MAX_STRUCTURES + 2, max_fields=4, max_part_size=2**18) as form:
-            intake = await _multipart(form, context)
+            yield Body(form=form)
     else:
         raise UserInputError("media_type", "Send multipart/form-data with the files, or application/json.")
-    await run_in_threadpool(check_choices, intake.request)
-    await run_in_threadpool(_check_callback, intake.request, context, identity)
+
+
+def read_intake(body: Body, context: ApiContext, identity: Identity) -> Intake:
+    """Check what was sent and store its files.
+
+    Raises:
+        UserInputError: ``part_missing``, ``part_unknown``, ``file_too_large``, ...
+        RequestValidationError: the request does not fit its schema.
+    """
+    if body.form is None:
+        request = _parsed(body.text)
+        intake = Intake(request, _referenced(request, context, identity))
+    else:
+        intake = _multipart(body.form, context)
+    check_choices(intake.request)
+    _check_callback(intake.request, context, identity)
     return intake
 
 
@@ -95,12 +116,12 @@ def _referenced(request: JobRequest, context: ApiContext, identity: Identity) ->
     return files
 
 
-async def _multipart(form: FormData, context: ApiContext) -> Intake:
+def _multipart(form: FormData, context: ApiContext) -> Intake:
     unknown = sorted(set(form) - _PARTS)
     if unknown:
         raise UserInputError("part_unknown", f"The part {unknown[0]!r:.60} is not known; parts are {sorted(_PARTS)}.")
     text = form.get("request", "{}")
-    request = _parsed(await text.read() if isinstance(text, UploadFile) else text)
+    request = _parsed(text.file.read() if isinstance(text, UploadFile) else text)
     if request.inputs is not None:
         raise UserInputError("part_unknown", "A multipart request carries its files: leave 'inputs' out.")
     patterns, structures, instruments = (form.getlist(n) for n in ("pattern", "structures", "instrument"))
@@ -117,7 +138,7 @@ async def _multipart(form: FormData, context: ApiContext) -> Intake:
     for role, part in parts.items():
         if not isinstance(part, UploadFile):
             raise UserInputError("part_missing", f"The part '{role}' must be a file with a file name.")
-        name, file = await run_in_threadpool(store_upload, context, part)
+        name, file = store_upload(context, part)
         files[f"{role}/{name}"] = file
     return Intake(request, files)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import sys
 
@@ -48,6 +49,11 @@ SELECTORS = (
 )
 
 
+@functools.cache  # reads a file of the installation, which a process does not outlive
+def _installed() -> str:
+    return importlib.metadata.version("rietx")
+
+
 class RietxEngine:
     """Constant-wavelength Rietveld and Le Bail refinement, X-rays and neutrons.
 
@@ -65,7 +71,7 @@ class RietxEngine:
     def available(self) -> tuple[bool, str]:
         """Return whether it can be used here, and the version or the reason why not."""
         try:
-            version = importlib.metadata.version("rietx")
+            version = _installed()
         except importlib.metadata.PackageNotFoundError:
             return False, f"rietx is not installed; install rietx=={SUPPORTED}"
         if version != SUPPORTED:

@@ -6,6 +6,7 @@ starts die with it. Killing it is how a step is cancelled: what it had not recor
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import traceback
@@ -28,7 +29,10 @@ from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.leases import Lease
 
-__all__ = ["answer_to", "main", "serve"]
+__all__ = ["answer_to", "main", "serve", "step_aside"]
+
+STEP_NICE = 5
+"""Added to the niceness of a process that does steps."""
 
 Advancer = Callable[[Lease], Advance]
 
@@ -66,8 +70,14 @@ def serve(advance: Advancer, requests: TextIO, answers: TextIO) -> None:
     answer_lines(lambda message: answer_to(message, advance), requests, answers)
 
 
+def step_aside() -> None:
+    """Let what answers people go first on this machine: engines that are started from here inherit it."""
+    os.nice(STEP_NICE)
+
+
 def main() -> None:
     """Run the loop on this process's own streams."""
+    step_aside()
     answers = own_answers()
     settings = Settings()
     configure_logs(settings)

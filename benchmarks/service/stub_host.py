@@ -21,7 +21,7 @@ from autoxrd.domain.decision import Decision
 from autoxrd.domain.state import Complexity, Convergence, Feature, FitState, ParameterValue, Quality
 from autoxrd.engines.launcher import Launcher
 from autoxrd.errors import NotFound, UserInputError
-from autoxrd.jobs.host import serve
+from autoxrd.jobs.host import serve, step_aside
 from autoxrd.jobs.work import Advance
 from autoxrd.primitives import canonical_json, sha256_hex
 from autoxrd.settings import Settings
@@ -177,6 +177,7 @@ class Stub:
 
 def main() -> None:
     """Run the loop as `autoxrd.jobs.host` does, with the stub in place of the workshop."""
+    step_aside()
     answers = own_answers()
     settings = Settings()
     with Database(settings.database(), settings.artifacts_dir(), durable=False) as database:

@@ -62,13 +62,14 @@ class Fleet:
         self.processes[name] = process
         return process
 
-    def start_api(self, name: str = "api") -> None:
-        """Start the API and wait until it answers."""
-        self.start(name, "api", "--port", str(self.port))
+    def start_api(self, name: str = "api", port: int | None = None) -> None:
+        """Start an API process and wait until it answers."""
+        port = port or self.port
+        self.start(name, "api", "--port", str(port))
         deadline = time.monotonic() + 180
         while True:
             try:
-                if httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=2.0).status_code == 200:
+                if httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=2.0).status_code == 200:
                     return
             except httpx.TransportError:
                 pass

@@ -8,13 +8,14 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from autoxrd.api.auth import OwnJob, Reader, Writer
-from autoxrd.api.context import Context
-from autoxrd.api.intake import read_intake
+from autoxrd.api.context import ApiContext, Context
+from autoxrd.api.intake import Body, read_intake, received
 from autoxrd.api.models import JobList, JobOut
 from autoxrd.api.problems import responses
 from autoxrd.api.queueing import queue_job
 from autoxrd.domain.lifecycle import JobState
-from autoxrd.store.service.listing import Filters, find_job, list_jobs
+from autoxrd.store.service.keys import Identity
+from autoxrd.store.service.listing import Filters, JobView, find_job, list_jobs
 from autoxrd.store.service.retention import delete_job
 
 __all__ = ["router"]
@@ -56,14 +57,19 @@ async def create_job(
     With an `Idempotency-Key` the same request, sent again or in parallel, makes one job; the answer is the same and
     carries `Idempotent-Replayed: true`.
     """
-    intake = await read_intake(http, context, identity)
-    done = await run_in_threadpool(queue_job, context, identity, intake, idempotency_key=idempotency_key)
-    view = await run_in_threadpool(find_job, context.database, done.job_id, identity.owner_id)
+    async with received(http) as body:
+        # all at once in one thread: each change of threads waits for the others that work
+        view, repeated = await run_in_threadpool(_created, body, context, identity, idempotency_key)
     response.headers["Location"] = f"/api/v1/jobs/{view.id}"
     response.headers["ETag"] = _tag(view.version)
-    if done.repeated:
+    if repeated:
         response.headers["Idempotent-Replayed"] = "true"
     return JobOut.of(view)
+
+
+def _created(body: Body, context: ApiContext, identity: Identity, key: str | None) -> tuple[JobView, bool]:
+    done = queue_job(context, identity, read_intake(body, context, identity), idempotency_key=key)
+    return find_job(context.database, done.job_id, identity.owner_id), done.repeated
 
 
 @router.get("/jobs", responses=responses())
@@ -101,7 +107,7 @@ def delete(job_id: str, context: Context, identity: Writer) -> None:
 
 
 @router.get("/jobs/{job_id}", response_model=JobOut, responses={304: {"description": "Not Modified"}, **responses(404)})
-def get_job(
+async def get_job(
     job: OwnJob, response: Response, if_none_match: Annotated[str | None, Header(max_length=1000)] = None
 ) -> JobOut | Response:
     """Look at a job. `ETag` and `If-None-Match` make asking again cheap."""

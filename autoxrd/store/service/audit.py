@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from autoxrd.primitives import canonical_json
+from autoxrd.store.models import table_of
 from autoxrd.store.service.database import Database, new_id, now_text
 from autoxrd.store.service.models import AuditRow
 
 __all__ = ["Actor", "AuditView", "list_audit", "note", "write"]
+
+_INSERT = insert(table_of(AuditRow))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +59,9 @@ def note(session: Session, actor: Actor, action: str, subject: str, details: Map
         subject: id of what it was done to.
         details: JSON content without secrets.
     """
-    session.add(
-        AuditRow(
-            id=new_id(),
-            at=now_text(),
-            owner_id=actor.owner_id,
-            key_id=actor.key_id,
-            action=action,
-            subject=subject,
-            request_id=actor.request_id,
-            details=canonical_json(dict(details or {})),
-        )
-    )
+    entry = {"id": new_id(), "at": now_text(), "owner_id": actor.owner_id, "key_id": actor.key_id}
+    told = {"action": action, "subject": subject, "request_id": actor.request_id}
+    session.execute(_INSERT, {**entry, **told, "details": canonical_json(dict(details or {}))})
 
 
 def write(

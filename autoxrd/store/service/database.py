@@ -17,10 +17,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, IntegrityError
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from autoxrd.errors import StorageError
 from autoxrd.store import migrate
@@ -30,6 +31,8 @@ __all__ = ["Database", "new_id", "now_text", "time_text"]
 
 BUSY_SECONDS = 30.0
 POOL_SIZE = 16
+IDLE_SECONDS = 1.0
+"""A connection that was not used for so long is asked whether it still stands before it is used."""
 MIGRATION_LOCK = 7_215_001
 """Advisory lock under which PostgreSQL is migrated: several processes may start at once."""
 
@@ -95,13 +98,9 @@ class Database:
             self.reader = _sqlite(path, durable=durable, immediate=False)
             self.writer = _sqlite(path, durable=durable, immediate=True)
         elif self.dialect == "postgresql":
-            self.reader = self.writer = create_engine(
-                parsed.set(drivername="postgresql+psycopg"),
-                pool_size=POOL_SIZE,
-                max_overflow=0,
-                pool_pre_ping=True,  # a restarted server costs one failed call, not every pooled one
-                connect_args=_PATIENCE,
-            )
+            self.writer = _postgresql(parsed)
+            # a reading session takes no snapshot of its own: two round trips less
+            self.reader = self.writer.execution_options(isolation_level="AUTOCOMMIT")
         else:
             raise StorageError("database_url", f"{self.dialect} is no database of the service: SQLite or PostgreSQL.")
 
@@ -184,6 +183,31 @@ def _translated() -> Iterator[None]:
         raise StorageError(
             "database_unreachable", f"The database did not do its work ({reason:.200}): see that it runs, then retry."
         ) from error
+
+
+def _postgresql(url: URL) -> Engine:
+    import psycopg  # only here: SQLite needs none of it
+
+    engine = create_engine(
+        url.set(drivername="postgresql+psycopg"), pool_size=POOL_SIZE, max_overflow=0, connect_args=_PATIENCE
+    )
+
+    @event.listens_for(engine, "checkin")
+    def given_back(_: object, record: ConnectionPoolEntry) -> None:
+        record.info["used"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def taken(connection: DBAPIConnection, record: ConnectionPoolEntry, _: object) -> None:
+        # A restarted server costs one failed call, not every pooled one; asking before each call would double it.
+        if time.monotonic() - record.info.get("used", time.monotonic()) < IDLE_SECONDS:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+            connection.rollback()  # ends the transaction that the question began
+        except psycopg.Error as error:
+            raise DisconnectionError from error
+
+    return engine
 
 
 def _sqlite(path: Path, *, durable: bool, immediate: bool) -> Engine:

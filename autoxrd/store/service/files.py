@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from autoxrd.errors import NotFound
-from autoxrd.store.models import EdgeRow, JobRow, StateRow
+from autoxrd.store.models import EdgeRow, JobRow, StateRow, table_of
 from autoxrd.store.service.database import Database, now_text
 from autoxrd.store.service.models import JobFileRow, OwnerRow, UploadRow
 
-__all__ = ["NewFile", "StoredFile", "add_upload", "artifact_of_job", "job_file", "job_files", "put_files", "upload_of"]
+__all__ = [
+    "NewFile",
+    "StoredFile",
+    "add_files",
+    "add_upload",
+    "artifact_of_job",
+    "job_file",
+    "job_files",
+    "put_files",
+    "upload_of",
+]
+
+_INSERT = insert(table_of(JobFileRow))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +52,17 @@ class StoredFile:
     sha256: str
     size: int
     media_type: str
+
+
+def add_files(session: Session, job_id: str, role: str, files: Mapping[str, NewFile]) -> None:
+    """Name the first files of a job."""
+    named = {"job_id": job_id, "role": role}
+    rows = [
+        {**named, "name": name, "sha256": file.sha256, "size": file.size, "media_type": file.media_type}
+        for name, file in files.items()
+    ]
+    if rows:
+        session.execute(_INSERT.values(rows))
 
 
 def put_files(session: Session, job_id: str, role: str, files: Mapping[str, NewFile]) -> None:

@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from autoxrd.domain.lifecycle import FINAL, JobState
 from autoxrd.errors import Conflict, LimitExceeded
+from autoxrd.store.models import table_of
 from autoxrd.store.service import audit, feed
 from autoxrd.store.service.audit import Actor
 from autoxrd.store.service.budgets import has_room, spent_by
 from autoxrd.store.service.database import Database, new_id, now_text
 from autoxrd.store.service.fairness import level
-from autoxrd.store.service.files import NewFile, put_files
+from autoxrd.store.service.files import NewFile, add_files
 from autoxrd.store.service.models import IdempotencyRow, OwnerRow, ServiceJobRow
 
 __all__ = ["NewJob", "Submitted", "submit"]
 
+_JOB = insert(table_of(ServiceJobRow))
+_KEY = insert(table_of(IdempotencyRow))
 _OPEN = [state.value for state in JobState if state not in FINAL]
 
 
@@ -100,38 +104,32 @@ def _known(database: Database, job: NewJob, key: str) -> str | None:
 
 def _insert(database: Database, job: NewJob, key: str | None) -> str:
     job_id, now = new_id(), now_text()
+    stored = sum(file.size for file in job.files.values())
     with database.writing() as session:
-        if key is not None:
-            session.add(
-                IdempotencyRow(
-                    owner_id=job.owner_id, key=key, request_hash=job.request_hash, job_id=job_id, created_at=now
-                )
-            )
-            session.flush()  # here a parallel equal request waits, and then fails
-        stored = sum(file.size for file in job.files.values())
-        row = ServiceJobRow(
-            id=job_id,
-            owner_id=job.owner_id,
-            title=job.title,
-            state=JobState.QUEUED.value,
-            queue=job.queue,
-            priority=job.priority,
-            engine=job.engine,
-            planner=job.planner,
-            request=job.request,
-            created_at=now,
-            updated_at=now,
-            feed_last=0,
-            stored_bytes=stored,
-        )
-        session.add(row)
-        session.flush()
-        put_files(session, job_id, "input", job.files)
+        if key is not None:  # here a parallel equal request waits, and then fails
+            used = {"key": key, "request_hash": job.request_hash, "job_id": job_id, "created_at": now}
+            session.execute(_KEY, {"owner_id": job.owner_id, **used})
+        row = _row(job, job_id, now, stored)
+        session.execute(_JOB, {**row, "feed_last": 1})
+        add_files(session, job_id, "input", job.files)
         audit.note(session, job.actor or Actor(job.owner_id), "job.submit", job_id)
-        feed.append(session, row, "job.accepted", {"title": job.title, "engine": job.engine, "planner": job.planner})
+        told = {"title": job.title, "engine": job.engine, "planner": job.planner}
+        feed.append(session, ServiceJobRow(**row, feed_last=0), "job.accepted", told)  # number 1, as written above
         _admit(session, job.owner_id, stored)
         level(session, job.owner_id, job_id)
     return job_id
+
+
+def _row(job: NewJob, job_id: str, now: str, stored: int) -> dict[str, Any]:
+    copied = ("owner_id", "title", "queue", "priority", "engine", "planner", "request")
+    return {
+        "id": job_id,
+        "state": JobState.QUEUED.value,
+        "created_at": now,
+        "updated_at": now,
+        "stored_bytes": stored,
+        **{name: getattr(job, name) for name in copied},
+    }
 
 
 def _admit(session: Session, owner_id: str, stored: int) -> None:
