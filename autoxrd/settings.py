@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 __all__ = ["Settings"]
+
+
+PROVIDERS = ("OPENAI_", "ANTHROPIC_", "AZURE_", "GEMINI_", "MISTRAL_", "OPENROUTER_", "GROQ_", "DEEPSEEK_")
+"""How the environment variables begin that hold the key of a provider of models."""
 
 
 class Settings(BaseSettings):
@@ -50,6 +54,11 @@ class Settings(BaseSettings):
     hooks_allow_loopback: bool = False
     """Let webhooks go to this machine itself, and over plain http: for a laptop and for tests, never in production."""
     log_level: str = "INFO"
+    llm_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Language model of the planners ``llm`` and ``hybrid``, as LiteLLM names it; without it they are refused."""
+    llm_answer: Literal["auto", "schema", "tool", "json"] = "auto"
+    llm_budget: str = ""
+    """The most that one job may use: ``calls=200,tokens=2000000,usd=5,seconds=3600``."""
 
     def database(self) -> str:
         """Return the database's URL, password included."""
@@ -64,6 +73,9 @@ class Settings(BaseSettings):
     def environment(self) -> dict[str, str]:
         """Return the variables that give a child process the same settings."""
         values = {"DATA_DIR": str(self.data_dir.absolute()), "DATABASE_URL": self.database()}
-        values |= {name.upper(): str(getattr(self, name)) for name in ("log_level", "engines_per_slot")}
-        passed = {name: value for name, value in os.environ.items() if name.startswith("AUTOXRD_")}
+        names = ("log_level", "engines_per_slot", "llm_model", "llm_answer", "llm_budget")
+        values |= {name.upper(): str(value) for name in names if (value := getattr(self, name)) is not None}
+        # a provider's key goes to who asks the model, and from there no further: engines get none of it
+        wanted = ("AUTOXRD_",) if self.llm_model is None else ("AUTOXRD_", *PROVIDERS)
+        passed = {name: value for name, value in os.environ.items() if name.startswith(wanted)}
         return passed | {f"AUTOXRD_{name}": value for name, value in values.items()}

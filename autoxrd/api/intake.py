@@ -85,7 +85,7 @@ def read_intake(body: Body, context: ApiContext, identity: Identity) -> Intake:
         intake = Intake(request, _referenced(request, context, identity))
     else:
         intake = _multipart(body.form, context)
-    check_choices(intake.request)
+    check_choices(intake.request, context.settings)
     _check_callback(intake.request, context, identity)
     return intake
 

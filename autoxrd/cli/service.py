@@ -88,6 +88,12 @@ def limit_owner(
     engine_seconds: Annotated[
         float | None, typer.Option("--engine-seconds", help="Engine time, all jobs together, s.", min=0.0)
     ] = None,
+    model_tokens: Annotated[
+        int | None, typer.Option("--model-tokens", help="Tokens of language models, all jobs together.", min=0)
+    ] = None,
+    money_usd: Annotated[
+        float | None, typer.Option("--money-usd", help="USD for language models, all jobs together.", min=0.0)
+    ] = None,
     stored_bytes: Annotated[int | None, typer.Option("--stored-bytes", help="Bytes, files and jobs.", min=0)] = None,
     data_dir: _Data = None,
 ) -> None:
@@ -98,7 +104,7 @@ def limit_owner(
     from autoxrd.server.first_key import limit
 
     given = {"open_jobs": open_jobs, "steps": steps, "engine_seconds": engine_seconds}
-    given |= {"stored_bytes": stored_bytes}
+    given |= {"model_tokens": model_tokens, "money_usd": money_usd, "stored_bytes": stored_bytes}
     limits = {name: float(value) for name, value in given.items() if value is not None}
     typer.echo(json.dumps(limit(_settings(data_dir=data_dir), owner=owner, limits=limits)))
 

@@ -70,7 +70,9 @@ TRANSITIONS: Mapping[Trigger, Transition] = {
         frozenset({_S.RUNNING}), _S.QUEUED, "The lease was lost, or the machine failed a step: another try is due."
     ),
     Trigger.PAUSE: Transition(
-        frozenset({_S.QUEUED, _S.RUNNING}), _S.WAITING, "A person pauses the job; a step in flight is recorded first."
+        frozenset({_S.QUEUED, _S.RUNNING}),
+        _S.WAITING,
+        "A person pauses the job, or its planner cannot go on; a step in flight is recorded first.",
     ),
     Trigger.RESUME: Transition(
         frozenset({_S.WAITING, _S.CANCELLED}), _S.QUEUED, "A person lets a job go on from its record."

@@ -5,27 +5,31 @@ from __future__ import annotations
 from autoxrd.engines.registry import engine_names, get_engine
 from autoxrd.errors import UserInputError
 from autoxrd.gates.policy import shipped_policies
+from autoxrd.jobs.modelling import check_model
 from autoxrd.jobs.request import JobRequest
-from autoxrd.planners.registry import planner_info, planner_names
+from autoxrd.planners.registry import planner_names
+from autoxrd.settings import Settings
 
 __all__ = ["check_choices"]
 
 
-def check_choices(request: JobRequest) -> None:
+def check_choices(request: JobRequest, settings: Settings) -> None:
     """Refuse what nobody here can do. A policy is one that the service ships: its name never becomes a path.
 
     Raises:
-        UserInputError: ``engine_unknown``, ``planner_unknown``, ``policy_unknown``, ``engine_unavailable``.
+        UserInputError: ``engine_unknown``, ``planner_unknown``, ``policy_unknown``, ``engine_unavailable``,
+            ``model_not_set_up``, ``llm_option_unused``, ``llm_budget_invalid``.
     """
     for what, name, known in (
         ("engine", request.engine, engine_names()),
-        ("planner", request.planner, tuple(n for n in planner_names() if not planner_info(n).needs_model)),
+        ("planner", request.planner, planner_names()),
         ("policy", request.policy, shipped_policies()),
     ):
         if name not in known:
             raise UserInputError(
                 f"{what}_unknown", f"There is no {what} {name!r:.60} here; known are {', '.join(known)}."
             )
+    check_model(request, settings)
     usable, reason = get_engine(request.engine).available()
     if not usable:
         raise UserInputError("engine_unavailable", f"The engine {request.engine} cannot be used here: {reason}.")

@@ -20,6 +20,7 @@ from autoxrd.errors import (
     EngineTimeout,
     EngineUnavailable,
     LeaseLost,
+    PlannerError,
     StorageError,
 )
 from autoxrd.jobs.sessions import SessionCache
@@ -30,6 +31,9 @@ from autoxrd.store.service.database import Database
 from autoxrd.store.service.leases import Lease
 
 __all__ = ["answer_to", "main", "serve", "step_aside"]
+
+MODEL_OUT = "model_unavailable"
+"""The language model cannot be reached, and the job asked to wait for it."""
 
 STEP_NICE = 5
 """Added to the niceness of a process that does steps."""
@@ -44,7 +48,8 @@ def answer_to(message: Mapping[str, Any], advance: Advancer) -> dict[str, Any]:
 
     Returns:
         ``outcome`` is ``done`` (with ``step`` and ``queue``), ``failed`` (the job's fault, with ``problem``),
-        ``machine`` (the disk or the database did not work: nothing is wrong with the job), ``lost`` (the step broke,
+        ``machine`` (the disk or the database did not work: nothing is wrong with the job), ``waits`` (somebody has to
+        resume it, with ``reason``), ``lost`` (the step broke,
         with ``reason``) or ``stale`` (somebody else holds the job).
     """
     lease = Lease(str(message["job"]), int(message["fence"]), str(message["holder"]))
@@ -56,6 +61,11 @@ def answer_to(message: Mapping[str, Any], advance: Advancer) -> dict[str, Any]:
         answer = {"outcome": "stale", "reason": error.code}
     except StorageError as error:
         answer = {"outcome": "machine", "reason": error.code, "detail": error.detail}
+    except PlannerError as error:
+        if error.code != MODEL_OUT:
+            answer = {"outcome": "failed", "problem": {"code": error.code, "detail": error.detail}}
+        else:
+            answer = {"outcome": "waits", "reason": error.code, "detail": error.detail}
     except _MACHINE as error:
         answer = {"outcome": "lost", "reason": error.code, "detail": error.detail}
     except AutoxrdError as error:
@@ -84,7 +94,7 @@ def main() -> None:
     with Database(settings.database(), settings.artifacts_dir(), durable=False) as database:
         sessions = SessionCache(settings.engines_per_slot)
         try:
-            serve(Workshop(database, sessions).advance, sys.stdin, answers)
+            serve(Workshop(database, sessions, settings).advance, sys.stdin, answers)
         finally:
             sessions.close()
 

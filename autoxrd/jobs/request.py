@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["Budgets", "FitSettings", "InputReference", "Inputs", "JobRequest", "Measurement", "Standard"]
+__all__ = [
+    "Budgets",
+    "FitSettings",
+    "InputReference",
+    "Inputs",
+    "JobRequest",
+    "Measurement",
+    "ModelWishes",
+    "Standard",
+]
 
 Text = Annotated[str, Field(max_length=500)]
 Facts = Annotated[dict[Annotated[str, Field(max_length=64)], Text | float | int | bool | None], Field(max_length=50)]
@@ -56,6 +65,20 @@ class Budgets(_Strict):
     wall_seconds: Annotated[float, Field(gt=0.0, le=7 * 86400.0)] = 3600.0
     """Time in which a step of the job ran."""
     engine_seconds: Annotated[float, Field(gt=0.0)] | None = None
+    model_calls: Annotated[int, Field(ge=0)] | None = None
+    """Requests to the language model; this and the next two can only be less than what the service allows a job."""
+    model_tokens: Annotated[int, Field(ge=0)] | None = None
+    money_usd: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
+    """Needs a model whose price is known: with an unknown price nothing is sent."""
+
+
+class ModelWishes(_Strict):
+    """What a job asks of the language model; which model that is, the service says."""
+
+    on_outage: Literal["rules", "wait"] = "rules"
+    """Where the model cannot be reached: the rules go on, or the job waits until somebody resumes it."""
+    note: Annotated[str, Field(max_length=2000)] = ""
+    """What you know of the sample; the model reads it as data."""
 
 
 class InputReference(_Strict):
@@ -90,6 +113,8 @@ class JobRequest(_Strict):
     planner: Annotated[str, Field(max_length=64)] = "rules"
     policy: Annotated[str, Field(max_length=64)] = "default"
     """A policy that the service ships (`GET /api/v1/profiles`)."""
+    model: ModelWishes = ModelWishes()
+    """For the planners ``llm`` and ``hybrid``."""
     budgets: Budgets = Budgets()
     priority: Annotated[int, Field(ge=-10, le=10)] = 0
     """Among the jobs of one owner; owners among each other are served fairly."""
@@ -103,7 +128,7 @@ class JobRequest(_Strict):
 
     @model_validator(mode="after")
     def _no_control_characters(self) -> JobRequest:
-        texts = [self.title, *(ref.name for ref in self.references().values())]
+        texts = [self.title, self.model.note, *(ref.name for ref in self.references().values())]
         for facts in (self.sample, self.proposal, self.session):
             texts += [*facts, *(v for v in facts.values() if isinstance(v, str))]
         if any(not (char.isprintable() or char in "\n\t") for text in texts for char in text):

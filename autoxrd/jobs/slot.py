@@ -130,6 +130,8 @@ class Slot:
             return Ended(seconds=seconds, problem=dict(answer["problem"]))
         if outcome == "machine":
             return Ended(seconds=seconds, machine=True, reason=str(answer.get("reason")))
+        if outcome == "waits":
+            return Ended(seconds=seconds, waits=True, reason=str(answer.get("reason")))
         if outcome == "lost":
             return Ended(seconds=seconds, lost=True, reason=str(answer.get("reason")))
         return Ended(seconds=seconds)  # cancelled, or somebody else's job now

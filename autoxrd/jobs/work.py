@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,13 @@ from autoxrd.agent.result import conclude
 from autoxrd.agent.run import require_same_engine
 from autoxrd.domain.standard import InternalStandard
 from autoxrd.errors import NotFound
+from autoxrd.jobs.modelling import model_settings
 from autoxrd.jobs.publish import publish
 from autoxrd.jobs.request import JobRequest
 from autoxrd.jobs.reviewing import ask_first, take_answer
 from autoxrd.jobs.sessions import SessionCache
+from autoxrd.planners.registry import planner_info
+from autoxrd.settings import Settings
 from autoxrd.store.service import reviews
 from autoxrd.store.service.budgets import spent
 from autoxrd.store.service.database import Database
@@ -79,11 +82,13 @@ class Workshop:
     Args:
         database: the service's database.
         sessions: engines kept alive.
+        settings: of the service; which language model there is.
     """
 
-    def __init__(self, database: Database, sessions: SessionCache) -> None:
+    def __init__(self, database: Database, sessions: SessionCache, settings: Settings) -> None:
         self._database = database
         self._sessions = sessions
+        self._settings = settings
         self._open: OrderedDict[str, _Open] = OrderedDict()
 
     def advance(self, lease: Lease) -> Advance:
@@ -118,7 +123,7 @@ class Workshop:
         if not opened.prepared:
             opened.controller.prepare()
             opened.prepared = True
-            return Advance("prepare", "engine")
+            return Advance("prepare", _queue(opened))
         stopped = self._over_budget(opened, lease) or self._attempt(opened, lease)
         if isinstance(stopped, Advance):
             return stopped
@@ -138,7 +143,7 @@ class Workshop:
             stopped = asked or None
         else:
             stopped = opened.controller.step()
-        return stopped or Advance("attempt", "engine")
+        return stopped or Advance("attempt", _queue(opened))
 
     def _opened(self, lease: Lease) -> _Open | None:
         opened = self._open.get(lease.job_id)
@@ -175,7 +180,7 @@ class Workshop:
         files = job_files(self._database, lease.job_id, "input")
         with tempfile.TemporaryDirectory(prefix="autoxrd-input-") as folder:
             paths = {f.name: _laid_out(self._database, f, Path(folder)) for f in files}
-            job, sources = load_job(_load_request(request, paths))
+            job, sources = load_job(_load_request(request, paths, model_settings(request, self._settings)))
         JobGraph.create(self._database, lease, job.to_record(self._database.artifacts, sources))
 
     def _over_budget(self, opened: _Open, lease: Lease) -> Stopped | None:
@@ -194,6 +199,11 @@ class Workshop:
     def _report(self, opened: _Open, view: JobView) -> None:
         session = self._sessions.get(view.id, opened.job.engine)
         publish(opened.graph, opened.job, session, view, reproducible=opened.request.reproducible)
+
+
+def _queue(opened: _Open) -> str:
+    """Return where an attempt belongs: one that may ask a language model waits for it more than it computes."""
+    return "model" if planner_info(opened.job.planner).needs_model else "engine"
 
 
 class _Lazy:
@@ -228,7 +238,7 @@ def _laid_out(database: Database, file: StoredFile, folder: Path) -> Path:
     return path
 
 
-def _load_request(request: JobRequest, paths: dict[str, Path]) -> Request:
+def _load_request(request: JobRequest, paths: dict[str, Path], planner_settings: Mapping[str, Any]) -> Request:
     by_role = {name.partition("/")[0]: path for name, path in paths.items()}
     structures = sorted((r for r in by_role if r.startswith("structure.")), key=lambda r: int(r.partition(".")[2]))
     measurement, fit = request.measurement, request.fit
@@ -247,6 +257,7 @@ def _load_request(request: JobRequest, paths: dict[str, Path]) -> Request:
         form_factors=fit.form_factors,
         engine=request.engine,
         planner=request.planner,
+        planner_settings=planner_settings,
         policy=request.policy,
         budget=Budget(steps=request.budgets.steps, wall_seconds=request.budgets.wall_seconds),
         standard=_standard(request),

@@ -25,8 +25,9 @@ from autoxrd.errors import NotFound, UserInputError
 from autoxrd.gates.policy import shipped_policies
 from autoxrd.jobs.checking import Checker, Finding
 from autoxrd.jobs.choices import check_choices
+from autoxrd.jobs.modelling import planners_here
 from autoxrd.jobs.request import JobRequest
-from autoxrd.planners.registry import planner_info, planner_names
+from autoxrd.settings import Settings
 from autoxrd.store.service.database import new_id
 from autoxrd.store.service.files import NewFile, add_upload, upload_of
 from autoxrd.store.service.keys import Identity, Scope
@@ -75,10 +76,10 @@ class Draft:
 
 
 @router.get("/jobs/new")
-def show_form(visit: Visitor) -> Response:
+def show_form(context: Context, visit: Visitor) -> Response:
     """Show an empty form."""
     visit.require(Scope.WRITE)
-    return _form_page(visit, Draft())
+    return _form_page(visit, Draft(), context.settings)
 
 
 @router.post("/jobs/new")
@@ -88,7 +89,7 @@ async def submit_form(request: Request, context: Context, visit: Visitor) -> Res
     form = await believed_form(request, visit, max_files=MAX_STRUCTURES + 2)
     draft, job_id = await run_in_threadpool(_submitted, form, context, visit.identity, checker_of(request))
     if job_id is None:
-        return _form_page(visit, draft)
+        return _form_page(visit, draft, context.settings)
     return RedirectResponse(f"/jobs/{job_id}", status_code=303)
 
 
@@ -103,7 +104,7 @@ def _submitted(form: FormData, context: ApiContext, identity: Identity, checker:
         if finding.found is None:
             draft.problems.setdefault(given.part, finding.detail)
     _ask_for_files(draft)
-    request = _request(draft)
+    request = _request(draft, context.settings)
     if request is None or draft.problems:
         for given in draft.files:  # the owner's, until the question is answered
             add_upload(context.database, identity.owner_id, given.name, given.file)
@@ -154,10 +155,10 @@ def _ask_for_files(draft: Draft) -> None:
         draft.problems.setdefault("anode", _QUESTION)
 
 
-def _request(draft: Draft) -> JobRequest | None:
+def _request(draft: Draft, settings: Settings) -> JobRequest | None:
     try:
         request = request_from(draft.values)
-        check_choices(request)
+        check_choices(request, settings)
     except ValidationError as error:
         for fault in error.errors():
             draft.problems.setdefault(str(fault["loc"][-1]), f"{fault['loc'][-1]}: {fault['msg']}.")
@@ -175,7 +176,7 @@ def _roles(files: list[Given]) -> Mapping[str, Given]:
     return dict(sorted(roles.items(), key=lambda item: item[0] != "pattern"))
 
 
-def _form_page(visit: Visit, draft: Draft) -> Response:
+def _form_page(visit: Visit, draft: Draft, settings: Settings) -> Response:
     engines = [(name, *get_engine(name).available()) for name in engine_names()]
     shown: list[dict[str, Any]] = [
         {"part": given.part, "kept": given.kept, "name": given.name, "html": finding_html(finding)}
@@ -190,6 +191,6 @@ def _form_page(visit: Visit, draft: Draft) -> Response:
         kept=shown,
         anodes=[(a, f"{a} Kα, {lines[0].wavelength_angstrom:.4f} Å") for a, lines in ANODE_LINES.items()],
         engines=[(name, name if usable else f"{name} (not installed)") for name, usable, _ in engines],
-        planners=[(name, name) for name in planner_names() if not planner_info(name).needs_model],
+        planners=[(name, name) for name in planners_here(settings)],
         policies=[(name, name) for name in shipped_policies()],
     )

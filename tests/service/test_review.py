@@ -13,6 +13,7 @@ from autoxrd.errors import Conflict
 from autoxrd.jobs.local import QUEUES
 from autoxrd.jobs.sessions import SessionCache
 from autoxrd.jobs.work import Workshop
+from autoxrd.settings import Settings
 from autoxrd.store.service import leases, reviews
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.job_graph import JobGraph
@@ -30,7 +31,7 @@ SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def work(database: Database) -> Iterator[Callable[[], list[str]]]:
     """Do steps as long as a job can be claimed; return what they were."""
     cache = SessionCache(1)
-    shop = Workshop(database, cache)
+    shop = Workshop(database, cache, Settings())
 
     def run() -> list[str]:
         done = []

@@ -12,6 +12,7 @@ from autoxrd.jobs.request import Budgets, JobRequest, Measurement
 from autoxrd.jobs.sessions import SessionCache
 from autoxrd.jobs.work import Workshop
 from autoxrd.primitives import canonical_json
+from autoxrd.settings import Settings
 from autoxrd.store.service import leases
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.files import NewFile, job_file
@@ -50,7 +51,7 @@ def real_job(
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_two_workers_in_turn_leave_what_one_leaves(database: Database, small_job: tuple[Path, Path]) -> None:
     caches = [SessionCache(2), SessionCache(2)]
-    shops = [Workshop(database, cache) for cache in caches]
+    shops = [Workshop(database, cache, Settings()) for cache in caches]
     bundles, roots = [], []
     try:
         for turns in ((0,), (0, 1, 1, 0)):

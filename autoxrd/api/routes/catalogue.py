@@ -10,14 +10,15 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from autoxrd.api.auth import Reader
+from autoxrd.api.context import Context
 from autoxrd.api.problems import responses
 from autoxrd.domain.action import Action
 from autoxrd.domain.state import FitState
 from autoxrd.engines.registry import engine_names, get_engine
 from autoxrd.errors import NotFound
 from autoxrd.gates.policy import load_policy, policy_hash, shipped_policies
+from autoxrd.jobs.modelling import planners_here
 from autoxrd.jobs.request import JobRequest
-from autoxrd.planners.registry import planner_names
 
 __all__ = ["router"]
 
@@ -72,12 +73,12 @@ def get_engines(_: Reader) -> list[EngineOut]:
 
 
 @router.get("/profiles", responses=responses())
-def get_profiles(_: Reader) -> Profiles:
+def get_profiles(_: Reader, context: Context) -> Profiles:
     """List policies and planners."""
     policies = [load_policy(name) for name in shipped_policies()]
     return Profiles(
         policies=[PolicyOut(name=p.name, sha256=policy_hash(p), content=p.model_dump(mode="json")) for p in policies],
-        planners=planner_names(),
+        planners=planners_here(context.settings),
     )
 
 

@@ -34,6 +34,8 @@ _SPEND = (
         steps_used=_OWNERS.c.steps_used + bindparam("steps"),
         engine_seconds_used=_OWNERS.c.engine_seconds_used + bindparam("engine_seconds"),
         stored_bytes=_OWNERS.c.stored_bytes + bindparam("size"),
+        tokens_used=_OWNERS.c.tokens_used + bindparam("tokens"),
+        money_used=_OWNERS.c.money_used + bindparam("money"),
     )
 )
 _INSERT = insert(table_of(StepRow))
@@ -65,6 +67,8 @@ def book(
         _attempt(session, job, attempt, state, stored)
     elif isinstance(row, EventRow) and row.kind == EventKind.FINISHED:
         _finish(session, job, row)
+    elif isinstance(row, EventRow) and row.kind == EventKind.EXCHANGE:
+        _exchange(session, job, json.loads(row.content)["data"], stored)
     elif isinstance(row, EventRow) and row.kind == EventKind.FORFEIT:
         feed.append(session, job, "step.lost", json.loads(row.content)["data"])
     touch(job)
@@ -124,17 +128,37 @@ def _finish(session: Session, job: ServiceJobRow, row: EventRow) -> None:
     feed.append(session, job, "job.concluded", {"final_state": data["final_state"], "verdict": job.verdict})
 
 
+def _exchange(session: Session, job: ServiceJobRow, data: Mapping[str, Any], stored: int) -> None:
+    """Count what the provider counted. What it did not is held by the job's own budget, which reckons with a bound."""
+    tokens = int(data["prompt_tokens"] or 0) + int(data["answer_tokens"] or 0)
+    money = float(data["usd"] or 0.0)
+    job.tokens_used += tokens
+    job.money_used += money
+    _charge(session, job, steps=0, engine_seconds=0.0, size=stored, tokens=tokens, money=money)
+    told = {name: data[name] for name in ("purpose", "outcome", "model", "prompt_tokens", "answer_tokens", "usd")}
+    feed.append(session, job, "model.asked", told)
+
+
 def _spend(session: Session, job: ServiceJobRow, telemetry: Mapping[str, Any], *, steps: int, size: int) -> None:
     """Count a step against the budgets of the job and of its owner."""
     job.losses = 0
     _charge(session, job, steps=steps, engine_seconds=float(telemetry.get("engine_seconds") or 0.0), size=size)
 
 
-def _charge(session: Session, job: ServiceJobRow, *, steps: int, engine_seconds: float, size: int) -> None:
+def _charge(
+    session: Session,
+    job: ServiceJobRow,
+    *,
+    steps: int,
+    engine_seconds: float,
+    size: int,
+    tokens: int = 0,
+    money: float = 0.0,
+) -> None:
     job.steps_used += steps
     job.engine_seconds_used += engine_seconds
     job.stored_bytes += size
-    used = {"steps": steps, "engine_seconds": engine_seconds, "size": size}
+    used = {"steps": steps, "engine_seconds": engine_seconds, "size": size, "tokens": tokens, "money": money}
     session.execute(_SPEND, {"owner": job.owner_id, **used})
 
 

@@ -15,8 +15,16 @@ from autoxrd.store.service.models import OwnerRow, ServiceJobRow
 
 __all__ = ["LIMITS", "Spent", "has_room", "require_room", "set_limits", "spent", "spent_by"]
 
-LIMITS = ("open_jobs", "steps", "engine_seconds", "stored_bytes")
+LIMITS = ("open_jobs", "steps", "engine_seconds", "model_tokens", "money_usd", "stored_bytes")
 """What can be limited for an owner, all jobs together."""
+
+
+_UNITS = {
+    "steps": "steps",
+    "engine_seconds": "s of engine time",
+    "model_tokens": "tokens of language models",
+    "money_usd": "USD for language models",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,7 @@ class Spent:
     """A budget of an owner that is used up.
 
     Args:
-        name: ``steps`` or ``engine_seconds``.
+        name: ``steps``, ``engine_seconds``, ``model_tokens`` or ``money_usd``.
         limit: how much it was, in the unit of its name.
     """
 
@@ -34,14 +42,18 @@ class Spent:
     @property
     def text(self) -> str:
         """One sentence."""
-        what = "steps" if self.name == "steps" else "s of engine time"
-        return f"The owner's budget of {self.limit:g} {what} is spent."
+        return f"The owner's budget of {self.limit:g} {_UNITS[self.name]} is spent."
 
 
 def spent_by(owner: OwnerRow) -> Spent | None:
     """Return the first budget of an owner that is used up, None where there is none."""
     limits: Mapping[str, float] = json.loads(owner.limits)
-    used = {"steps": owner.steps_used, "engine_seconds": owner.engine_seconds_used}
+    used: Mapping[str, float] = {
+        "steps": owner.steps_used,
+        "engine_seconds": owner.engine_seconds_used,
+        "model_tokens": owner.tokens_used,
+        "money_usd": owner.money_used,
+    }
     over = (Spent(name, limits[name]) for name, amount in used.items() if name in limits and amount >= limits[name])
     return next(over, None)
 

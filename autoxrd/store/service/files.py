@@ -9,7 +9,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from autoxrd.errors import NotFound
-from autoxrd.store.models import EdgeRow, JobRow, StateRow, table_of
+from autoxrd.store.models import EdgeRow, EventRow, JobRow, StateRow, table_of
 from autoxrd.store.service.database import Database, now_text
 from autoxrd.store.service.models import JobFileRow, OwnerRow, UploadRow
 
@@ -108,7 +108,7 @@ def artifact_of_job(database: Database, job_id: str, sha256: str) -> str:
         row = session.scalars(files).one_or_none()
         if row is not None:
             return row.media_type
-        for table in (JobRow, StateRow, EdgeRow):
+        for table in (JobRow, StateRow, EdgeRow, EventRow):
             named = select(table.job_id).where(table.job_id == job_id, table.artifacts.like(f'%"{sha256}"%')).limit(1)
             if session.scalar(named) is not None:
                 return "application/octet-stream"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from sqlalchemy.orm import Session
 from autoxrd.domain.lifecycle import Trigger
 from autoxrd.domain.state import FitState
 from autoxrd.errors import LeaseLost, NotFound, StorageError
-from autoxrd.store.models import JobRow, Row
+from autoxrd.store.models import EventRow, JobRow, Row
 from autoxrd.store.place import append_row, place_of
 from autoxrd.store.records import Attempt, EventKind, JobRecord
 from autoxrd.store.rows import job_row, json_text, state_artifacts
@@ -152,6 +153,8 @@ class JobGraph(GraphWriter):
     ) -> None:
         named = [] if state is None else state_artifacts(state)
         named += [] if attempt is None else attempt.files.values()
+        if isinstance(row, EventRow):
+            named = json.loads(row.artifacts)
         stored = sum(self.artifacts.size(artifact) for artifact in named)
         book(session, self._row(), row, stored, attempt=attempt, state=state)
         if attempt is not None and self._settles is not None:

@@ -61,7 +61,8 @@ class Ended:
         problem: why the job has failed (code, detail), None where it has not.
         lost: True where the step broke: its process died or hung, or its worker is gone. Counted.
         machine: True where the disk or the database did not work: the job waits for them, uncounted.
-        reason: code of either.
+        waits: True where the planner cannot go on until somebody resumes the job.
+        reason: code of any of them.
     """
 
     seconds: float = 0.0
@@ -69,12 +70,13 @@ class Ended:
     problem: Mapping[str, Any] | None = None
     lost: bool = False
     machine: bool = False
+    waits: bool = False
     reason: str = ""
 
     @property
     def goes_on(self) -> bool:
         """Whether the step was done and there is a next one."""
-        return self.queue is not None and not (self.lost or self.machine or self.problem)
+        return self.queue is not None and not (self.lost or self.machine or self.waits or self.problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,8 @@ def _end(session: Session, job: ServiceJobRow, ended: Ended) -> None:
         fail(session, job, Trigger.FAIL, ended.problem)
     elif ended.machine and state is JobState.RUNNING:
         move(session, job, Trigger.REQUEUE, {"reason": ended.reason})
+    elif ended.waits and state is JobState.RUNNING:
+        move(session, job, Trigger.PAUSE, {"reason": ended.reason})
     elif ended.lost and state not in FINAL:
         _lose(session, job, ended.reason)
     session.flush()
