@@ -115,7 +115,8 @@ def _phases(state: FitState) -> tuple[str, ...]:
 
 def _region(state: FitState, arguments: Arguments) -> tuple[float, float]:
     """Return the asked region inside the pattern, the whole range where none was asked for."""
-    ends = [state.features.get(f"range.two_theta_{end}") for end in ("min", "max")]
+    axis = "tof" if "range.tof_min" in state.features else "two_theta"
+    ends = [state.features.get(f"range.{axis}_{end}") for end in ("min", "max")]
     least, most = (float(f.value) if f is not None and f.value is not None else math.nan for f in ends)
     lower = float(arguments.get("lower_deg", least))
     upper = float(arguments.get("upper_deg", most))

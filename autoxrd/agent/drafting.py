@@ -73,11 +73,13 @@ class Idea:
 def ideas(fit: FitState) -> tuple[Idea, ...]:
     """Return what a state's record speaks for, the most promising first; each can be drafted."""
     found = []
+    flight = any(p.name == "instrument.difC" for p in fit.parameters)
     for name, feature in fit.features.items():
         selector = name.removeprefix(GAIN_PREFIX)
         if selector == name or selector in fit.released or not is_selector(selector):
             continue
-        rule = next((r for r in CURRICULUM if any(matches(selector, glob) for glob in r.gains)), None)
+        known = (r for r in CURRICULUM if flight or not r.flight)
+        rule = next((r for r in known if any(matches(selector, glob) for glob in r.gains)), None)
         if rule is not None and rule.kind is not ActionKind.BACKGROUND_MODEL and feature.available and feature.value:
             found.append(Idea(rule.kind, selector, feature.value, feature.n_used or 1))
     return tuple(sorted(found, key=lambda idea: -idea.drop))

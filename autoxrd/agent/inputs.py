@@ -9,20 +9,22 @@ from typing import Any
 
 from autoxrd.agent.job import Budget, Job, SourceFile
 from autoxrd.domain.instrument import Instrument, Radiation
-from autoxrd.domain.pattern import Notice, Pattern
+from autoxrd.domain.pattern import AxisKind, Notice, Pattern
 from autoxrd.domain.standard import InternalStandard
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import EngineUnavailable, UserInputError
 from autoxrd.gates.policy import load_policy
 from autoxrd.io import (
-    as_two_theta,
+    as_refined,
     assess_pattern,
+    axis_of,
     name_structures,
     read_pattern,
     read_structures,
     resolve_instrument,
 )
+from autoxrd.io.source import input_error
 from autoxrd.planners.llm.settings import settings_from
 from autoxrd.planners.registry import PlannerInfo, planner_info
 
@@ -39,8 +41,8 @@ class Request:
         pattern, structures, instrument: files; the structures are those that are believed to be there.
         candidates: files of structures that may be there; with candidates no structure is needed.
         anode, wavelength, radiation, geometry, monochromator_two_theta_deg: what no file says.
-        two_theta_limits: range to fit, degrees.
-        excluded_regions: regions to leave out, degrees.
+        two_theta_limits: range to fit, degrees (microseconds over the time of flight).
+        excluded_regions: regions to leave out, same unit.
         background_terms: number of background coefficients; None lets the engine's default stand.
         form_factors: ``neutral`` or ``as_given`` (ions where the CIF has them).
         planner_settings: how a planner that asks a language model asks it (`LlmSettings`).
@@ -84,7 +86,8 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         raise EngineUnavailable("engine_unavailable", f"The engine {request.engine} cannot be used: {version}.")
     planner = planner_info(request.planner)
     settings = _planner_settings(planner, request.planner_settings)
-    pattern = read_pattern(request.pattern)
+    pattern = read_pattern(request.pattern, axis=axis_of(request.instrument))
+    _check_axis(pattern, engine.capabilities().axes, request)
     structures, candidates = _structures(request.structures, request.candidates)
     instrument = resolve_instrument(
         pattern,
@@ -95,7 +98,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         geometry=request.geometry,
         monochromator_two_theta_deg=request.monochromator_two_theta_deg,
     )
-    pattern = as_two_theta(pattern, instrument)
+    pattern = as_refined(pattern, instrument)
     job = Job(
         pattern=pattern,
         instrument=replace(instrument, notices=()),
@@ -113,6 +116,19 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         standard=_standard(request.standard, (*structures, *candidates)),
     )
     return job, _sources(request)
+
+
+def _check_axis(pattern: Pattern, axes: Sequence[str], request: Request) -> None:
+    """Refuse a time-of-flight pattern where the engine knows none; Q and d are turned into 2theta."""
+    if pattern.axis is not AxisKind.TOF:
+        return
+    name = pattern.source_name or "the pattern"
+    if pattern.axis.value not in axes:
+        sentence = f"is a time-of-flight pattern, which the engine {request.engine} does not refine; use gsasii."
+        raise input_error("axis_unsupported", name, sentence)
+    if request.candidates:
+        sentence = "is a time-of-flight pattern: candidates are looked for over 2theta only; name them as structures."
+        raise input_error("axis_unsupported", name, sentence)
 
 
 def _planner_settings(planner: PlannerInfo, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,13 +188,17 @@ def _seeds(instrument: Instrument) -> dict[str, Any]:
     return {"size_seed": True} if instrument.profile is None and instrument.radiation is Radiation.XRAY else {}
 
 
+def _unit(pattern: Pattern) -> str:
+    return "microseconds" if pattern.axis is AxisKind.TOF else "degrees"
+
+
 def _region(region: tuple[float, float], pattern: Pattern, option: str) -> list[float]:
     lower, upper = region
     if not lower < upper or upper <= pattern.x[0] or lower >= pattern.x[-1]:
         raise UserInputError(
             "range_invalid",
             f"{option} {lower:g},{upper:g} is not a region of {pattern.source_name}, "
-            f"which runs from {pattern.x[0]:g} to {pattern.x[-1]:g} degrees.",
+            f"which runs from {pattern.x[0]:g} to {pattern.x[-1]:g} {_unit(pattern)}.",
         )
     return [float(lower), float(upper)]
 

@@ -16,7 +16,7 @@ from autoxrd.domain.state import MeasuredValue, Violation
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.errors import AutoxrdError, UserInputError
 from autoxrd.gates.policy import load_policy, plausibility_limits
-from autoxrd.io import assess_pattern, name_structures, read_pattern, read_structures, resolve_instrument
+from autoxrd.io import assess_pattern, axis_of, name_structures, read_pattern, read_structures, resolve_instrument
 from autoxrd.io.quality import strongest_line_width
 from autoxrd.science.checks.atoms import check_atoms
 from autoxrd.science.checks.common import Parameters
@@ -150,7 +150,7 @@ def inspect_files(
     """
     limits = plausibility_limits(load_policy(policy))
     problems: list[Coded] = []
-    found = _read_pattern(pattern, problems)
+    found = _read_pattern(pattern, _axis(instrument), problems)
     looks = _structures(structures, limits, problems)
     usable = not problems and not any(v.severity == "hard" for look in looks for v in look.violations)
     beam = None
@@ -173,11 +173,18 @@ def _told(notices: Sequence[Notice]) -> tuple[Coded, ...]:
     return tuple(Coded(code=n.code, text=n.text) for n in dict.fromkeys(notices))
 
 
-def _read_pattern(path: Path | None, problems: list[Coded]) -> Pattern | None:
+def _axis(choice: InstrumentChoice | None) -> AxisKind | None:
+    try:
+        return axis_of(choice.file) if choice is not None else None
+    except UserInputError:  # told where the instrument is settled
+        return None
+
+
+def _read_pattern(path: Path | None, axis: AxisKind | None, problems: list[Coded]) -> Pattern | None:
     if path is None:
         return None
     try:
-        return read_pattern(path)
+        return read_pattern(path, axis=axis)
     except UserInputError as error:
         problems.append(_problem(error))
         return None
@@ -202,10 +209,6 @@ def _pattern_look(pattern: Pattern) -> PatternLook:
 
 
 def _instrument(pattern: Pattern, choice: InstrumentChoice, problems: list[Coded]) -> Instrument | None:
-    if pattern.axis is AxisKind.TOF:
-        text = "The pattern is time-of-flight: this release refines constant-wavelength patterns."
-        problems.append(Coded(code="axis_not_supported", text=text))
-        return None
     try:
         return resolve_instrument(
             pattern,
@@ -225,7 +228,7 @@ def _instrument_look(instrument: Instrument) -> InstrumentLook:
         radiation=instrument.radiation.value,
         geometry=instrument.geometry.value,
         wavelengths_angstrom=instrument.wavelengths_angstrom,
-        profile_known=instrument.profile is not None,
+        profile_known=instrument.profile is not None or instrument.flight is not None,
         origin=instrument.origin,
         notices=_told(instrument.notices),
     )

@@ -68,7 +68,8 @@ def _pattern(look: PatternLook) -> None:
 def _instrument(look: InstrumentLook) -> None:
     lines = ", ".join(f"{w:g}" for w in look.wavelengths_angstrom)
     profile = "profile known" if look.profile_known else "profile unknown"
-    typer.echo(f"{look.radiation} {lines} angstrom, {look.geometry.replace('_', '-')}, {profile}")
+    beam = f"{lines} angstrom" if lines else "time of flight"
+    typer.echo(f"{look.radiation} {beam}, {look.geometry.replace('_', '-')}, {profile}")
     _notes(look.notices)
 
 

@@ -72,10 +72,13 @@ class Progress:
 
     def _heading(self, job: Job) -> None:
         names = ", ".join(s.name for s in job.structures)
+        flight = job.instrument.flight
         lines = ", ".join(f"{w:g}" for w in job.instrument.wavelengths_angstrom)
+        beam = f"{lines} angstrom" if flight is None else f"time of flight at {flight.two_theta_deg:g} deg"
+        unit = "deg" if flight is None else "us"
         self._console.print(
             f"[bold]{escape(job.pattern.source_name)}[/]: {job.pattern.n_points} points, "
-            f"{job.pattern.x[0]:g} to {job.pattern.x[-1]:g} deg, {job.instrument.radiation.value} {lines} angstrom, "
+            f"{job.pattern.x[0]:g} to {job.pattern.x[-1]:g} {unit}, {job.instrument.radiation.value} {beam}, "
             f"{job.instrument.geometry.value.replace('_', '-')}; phases: {escape(names)}"
         )
         for notice in job.notices:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from autoxrd.domain.pattern import Notice
 
-__all__ = ["ANODE_LINES", "EmissionLine", "Geometry", "Instrument", "Profile", "Radiation"]
+__all__ = ["ANODE_LINES", "EmissionLine", "FlightBank", "Geometry", "Instrument", "Profile", "Radiation"]
 
 
 class Radiation(StrEnum):
@@ -65,10 +65,46 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Instrument:
-    """A constant-wavelength diffractometer.
+class FlightBank:
+    """Calibration of one bank of detectors of a neutron time-of-flight diffractometer; GSAS's letters.
+
+    Position: ``TOF = dif_c d + dif_a d^2 + dif_b / d + zero`` (microseconds, d in angstrom).
+    Shape: a pseudo-Voigt convoluted with two exponentials of rise ``alpha / d`` and decay
+    ``beta_0 + beta_1 / d^4 + beta_q / d^2`` (1/microseconds); Gaussian variance
+    ``sig_0 + sig_1 d^2 + sig_2 d^4 + sig_q d`` (microseconds^2), Lorentzian width ``x d + y d^2 + z``
+    (microseconds). Von Dreele, Jorgensen & Windsor (1982), doi:10.1107/S0021889882012722;
+    Toby & Von Dreele (2013), doi:10.1107/S0021889813003531.
 
     Args:
+        two_theta_deg: scattering angle of the bank.
+        path_m: moderator to specimen to detector.
+    """
+
+    two_theta_deg: float
+    path_m: float
+    dif_c: float
+    dif_a: float = 0.0
+    dif_b: float = 0.0
+    zero: float = 0.0
+    alpha: float = 1.0
+    beta_0: float = 0.0
+    beta_1: float = 0.0
+    beta_q: float = 0.0
+    sig_0: float = 0.0
+    sig_1: float = 0.0
+    sig_2: float = 0.0
+    sig_q: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    z: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """A diffractometer: of constant wavelength, or one bank of a time-of-flight instrument (``flight``).
+
+    Args:
+        lines: emission lines, strongest first; none for time of flight.
         polarization: fraction K of the radiation polarised perpendicular to the diffraction
             plane term, ``K + (1 - K) cos^2(2theta)``; 0.5 for an unpolarised beam.
         goniometer_radius_mm: None where unknown.
@@ -77,6 +113,7 @@ class Instrument:
             that further broadening belongs to the specimen.
         zero_deg: starting zero offset, degrees 2theta, added to calculated positions.
         origin: where all of it came from, for the report.
+        flight: calibration of a time-of-flight bank; None for constant wavelength.
     """
 
     radiation: Radiation
@@ -89,6 +126,7 @@ class Instrument:
     profile_calibrated: bool = False
     origin: str = ""
     notices: tuple[Notice, ...] = field(default=())
+    flight: FlightBank | None = None
 
     @property
     def wavelengths_angstrom(self) -> tuple[float, ...]:

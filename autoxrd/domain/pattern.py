@@ -51,6 +51,8 @@ class PatternHints:
     goniometer_radius_mm: float | None = None
     temperature_kelvin: float | None = None
     counting_seconds: float | None = None
+    bank: int | None = None
+    """Number of the bank of detectors, in GSAS files."""
 
 
 @dataclass(frozen=True, slots=True)

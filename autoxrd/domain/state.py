@@ -68,6 +68,7 @@ class UnexplainedPeak(_Frozen):
     """A residual peak that no calculated reflection explains."""
 
     two_theta_deg: float
+    """Where it is on the pattern's axis: degrees 2theta, or microseconds over the time of flight."""
     d_angstrom: float
     area: float
     area_share: float

@@ -301,6 +301,7 @@ def _instrument_json(instrument: Instrument) -> dict[str, object]:
         "goniometer_radius_mm": instrument.goniometer_radius_mm,
         "zero_deg": instrument.zero_deg,
         "profile": None if instrument.profile is None else dataclasses.asdict(instrument.profile),
+        "flight": None if instrument.flight is None else dataclasses.asdict(instrument.flight),
     }
 
 

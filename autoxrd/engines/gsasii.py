@@ -31,6 +31,9 @@ SELECTORS = (
     "instrument.zero",
     "instrument.wavelength",
     "instrument.ka2_ratio",
+    "instrument.difC",
+    "instrument.difA",
+    "instrument.difB",
     "sample.displacement",
     "sample.transparency",
     "sample.offset",
@@ -44,6 +47,14 @@ SELECTORS = (
     "profile.Y",
     "profile.Z",
     "profile.SH/L",
+    "profile.alpha",
+    "profile.beta-0",
+    "profile.beta-1",
+    "profile.beta-q",
+    "profile.sig-0",
+    "profile.sig-1",
+    "profile.sig-2",
+    "profile.sig-q",
     "phase.P.cell",
     "phase.P.size",
     "phase.P.strain",
@@ -84,7 +95,7 @@ def _examined(interpreter: str) -> tuple[bool, str]:
 
 
 class GsasiiEngine:
-    """Constant-wavelength Rietveld and Le Bail refinement with GSAS-II's model, X-rays and neutrons.
+    """Rietveld and Le Bail refinement with GSAS-II's model: X-rays, neutrons of one wavelength, times of flight.
 
     Args:
         launch: limits of the process.
@@ -110,7 +121,7 @@ class GsasiiEngine:
             name=self.name,
             version=self.available()[1],
             radiations=("xray", "neutron"),
-            axes=("two_theta_deg",),
+            axes=("two_theta_deg", "tof_us"),
             selectors=SELECTORS,
             edits=(
                 "background",

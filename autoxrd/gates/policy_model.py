@@ -48,6 +48,8 @@ class Limits(_Frozen):
     """Summed area share of unexplained peaks that the parent did not have, where the ratio did not fall."""
     new_peak_tolerance_deg: NonNegative
     """Two unexplained peaks closer than this are the same; degrees 2theta."""
+    new_peak_tolerance_spacing: NonNegative = 0.003
+    """The same over the time of flight, as a share of the spacing."""
     max_correlation: Fraction
     """Largest |r| outside linear background bases."""
     inherited_correlation_slack: NonNegative

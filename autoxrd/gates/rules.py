@@ -10,7 +10,7 @@ from autoxrd.domain.decision import GateCheck
 from autoxrd.domain.state import FitState, UnexplainedPeak, Violation
 from autoxrd.gates.limits import BoundIndex
 from autoxrd.gates.metrics import read_metric
-from autoxrd.gates.policy_model import Policy
+from autoxrd.gates.policy_model import Limits, Policy
 from autoxrd.gates.selectors import resolve_all
 from autoxrd.gates.sites import Sites
 
@@ -203,11 +203,15 @@ def check_unexplained(parent: FitState, candidate: FitState, *, policy: Policy) 
     faults: list[Fault] = []
     if after.level > limit * (1 + _EDGE):
         faults.append(("unexplained_peaks_increased", f"{words} (limit {limit:.4f})"))
-    fresh = _new_peaks(parent.unexplained_peaks, candidate.unexplained_peaks, policy.limits.new_peak_tolerance_deg)
+    timed = "range.tof_min" in candidate.features
+    fresh = _new_peaks(parent.unexplained_peaks, candidate.unexplained_peaks, policy.limits, timed=timed)
     share = sum(peak.area_share for peak in fresh)
     if share > policy.limits.new_peak_share and after.level >= before.level:
         where = ", ".join(f"{peak.two_theta_deg:.3f}" for peak in fresh[:5])
-        faults.append(("new_unexplained_peak", f"peaks at {where} deg were explained and no longer are ({share:.3f})"))
+        unit = "us" if timed else "deg"
+        faults.append(
+            ("new_unexplained_peak", f"peaks at {where} {unit} were explained and no longer are ({share:.3f})")
+        )
     return _verdict("unexplained", faults, measured=after.level, limit=limit, text=words)
 
 
@@ -217,10 +221,15 @@ def _esd(state: FitState, name: str) -> float:
 
 
 def _new_peaks(
-    before: Sequence[UnexplainedPeak], after: Sequence[UnexplainedPeak], tolerance_deg: float
+    before: Sequence[UnexplainedPeak], after: Sequence[UnexplainedPeak], limits: Limits, *, timed: bool
 ) -> list[UnexplainedPeak]:
-    old = [peak.two_theta_deg for peak in before]
-    return [peak for peak in after if not any(abs(peak.two_theta_deg - there) <= tolerance_deg for there in old)]
+    """Return the peaks after that were not there before: by degrees, over the time of flight by relative spacing."""
+    if timed:
+        spacings = [peak.d_angstrom for peak in before]
+        near = limits.new_peak_tolerance_spacing
+        return [peak for peak in after if not any(abs(peak.d_angstrom / d - 1.0) <= near for d in spacings)]
+    old, tolerance = [peak.two_theta_deg for peak in before], limits.new_peak_tolerance_deg
+    return [peak for peak in after if not any(abs(peak.two_theta_deg - there) <= tolerance for there in old)]
 
 
 def check_correlation(action: Action, parent: FitState, candidate: FitState, *, policy: Policy) -> GateCheck:

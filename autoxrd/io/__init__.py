@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from autoxrd.io.cif import read_structures
-    from autoxrd.io.instruments import as_two_theta, read_instrument, resolve_instrument
+    from autoxrd.io.instruments import as_refined, as_two_theta, axis_of, read_instrument, resolve_instrument
     from autoxrd.io.naming import name_structures
     from autoxrd.io.patterns import read_pattern
     from autoxrd.io.quality import assess_pattern
     from autoxrd.io.wavelengths import instrument_from_anode, instrument_from_wavelengths
 
 __all__ = [
+    "as_refined",
     "as_two_theta",
     "assess_pattern",
+    "axis_of",
     "instrument_from_anode",
     "instrument_from_wavelengths",
     "name_structures",
@@ -29,7 +31,9 @@ __all__ = [
 ]
 
 _HOME = {
+    "as_refined": "instruments",
     "as_two_theta": "instruments",
+    "axis_of": "instruments",
     "assess_pattern": "quality",
     "instrument_from_anode": "wavelengths",
     "instrument_from_wavelengths": "wavelengths",

@@ -94,7 +94,7 @@ def _read(source: Source, bank: int | None, settings: ReadSettings) -> RawPatter
         notices.append(Notice("other_banks_ignored", text))
     hints = hints_from_text(header)
     if raw.axis is AxisKind.TOF:
-        hints = replace(hints, wavelengths_angstrom=(), radiation="neutron")
+        hints = replace(hints, wavelengths_angstrom=(), radiation="neutron", bank=chosen.number)
     return replace(raw, title=header[0] if header else "", hints=hints, notices=tuple(notices))
 
 

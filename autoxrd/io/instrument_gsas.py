@@ -1,4 +1,4 @@
-"""Read a GSAS instrument parameter file (.prm, .inst): constant wavelength, X-rays or neutrons.
+"""Read a GSAS instrument parameter file (.prm, .inst): X-rays or neutrons; time of flight is read in `flight`.
 
 Source: LAUR 86-748 (2004), "Instrument parameter file": ICONS holds two wavelengths and the zero in
 columns of ten (zero in centidegrees), POLA in columns 41-50, IPOLA in 51-55, the K-alpha 2 ratio in 56-65.
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from autoxrd.domain.instrument import EmissionLine, Geometry, Instrument, Profile, Radiation
 from autoxrd.domain.pattern import Notice
+from autoxrd.io.flight import bank_of_gsas
 from autoxrd.io.profiles import gsas_profile, is_dummy
 from autoxrd.io.raw import to_float
 from autoxrd.io.settings import InstrumentSettings
@@ -48,12 +49,14 @@ def read_gsas_instrument(source: Source, bank: int | None, settings: InstrumentS
     """
     records = {line[:12].ljust(12): line[12:] for line in source.lines if line.startswith("INS")}
     histogram_type = records.get("INS   HTYPE ", records.get("INS   HTYPE", "")).strip().upper()
-    if len(histogram_type) < 3 or histogram_type[2] != "C":
-        kind = "time of flight" if histogram_type[2:3] == "T" else shown(histogram_type) or "no HTYPE record"
-        sentence = f"describes {kind}; expected a constant-wavelength instrument (HTYPE PXCR or PNCR)."
+    if histogram_type[:3] not in ("PXC", "PNC", "PNT"):
+        kind = shown(histogram_type) or "no HTYPE record"
+        sentence = f"describes {kind}; expected constant wavelength (HTYPE PXCR, PNCR) or time of flight (PNTR)."
         raise source.error("instrument_unsupported", sentence)
     radiation = Radiation.NEUTRON if histogram_type[1] == "N" else Radiation.XRAY
     prefix, notices = _bank_prefix(records, bank, source)
+    if histogram_type[2] == "T":
+        return replace(bank_of_gsas(records, prefix, source), notices=notices)
     icons = records.get(f"{prefix} ICONS")
     if icons is None:
         raise source.error("instrument_invalid", "has no ICONS record; expected the wavelengths there.")

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from autoxrd.domain.instrument import EmissionLine, Geometry, Instrument, Radiation
 from autoxrd.domain.pattern import Notice
+from autoxrd.io.flight import bank_of_gsas2
 from autoxrd.io.profiles import gsas_profile, is_dummy
 from autoxrd.io.raw import to_float
 from autoxrd.io.settings import InstrumentSettings
@@ -42,9 +43,10 @@ def read_gsas2_instrument(source: Source, bank: int | None, settings: Instrument
     """
     entries = _entries(source, bank)
     kind = entries.get("Type", "").upper()
+    if kind[2:3] == "T":
+        return bank_of_gsas2(entries, source)
     if kind[:3] not in ("PXC", "PNC"):
-        what = "time of flight" if kind[2:3] == "T" else f"type '{shown(kind)}'"
-        sentence = f"describes {what}; expected a constant-wavelength instrument (Type PXC or PNC)."
+        sentence = f"describes type '{shown(kind)}'; expected constant wavelength (PXC, PNC) or time of flight (PNT)."
         raise source.error("instrument_unsupported", sentence)
     radiation = Radiation.NEUTRON if kind[1] == "N" else Radiation.XRAY
     lines = _lines(entries, source)

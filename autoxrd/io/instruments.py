@@ -11,6 +11,7 @@ import numpy as np
 from autoxrd.domain.instrument import ANODE_LINES, EmissionLine, Geometry, Instrument, Radiation
 from autoxrd.domain.pattern import AxisKind, Notice, Pattern, PatternHints
 from autoxrd.errors import UserInputError
+from autoxrd.io.flight import as_flight_time, wrong_instrument
 from autoxrd.io.instrument_gsas import is_gsas_instrument, read_gsas_instrument
 from autoxrd.io.instrument_gsas2 import is_gsas2_instrument, read_gsas2_instrument
 from autoxrd.io.quality import strongest_line_width
@@ -26,7 +27,7 @@ from autoxrd.io.wavelengths import (
     parse_wavelengths,
 )
 
-__all__ = ["as_two_theta", "read_instrument", "resolve_instrument"]
+__all__ = ["as_refined", "as_two_theta", "axis_of", "read_instrument", "resolve_instrument"]
 
 
 def read_instrument(
@@ -76,12 +77,13 @@ def resolve_instrument(
         settings: defaults and tolerances.
 
     Raises:
-        UserInputError: ``axis_unsupported`` (time of flight), ``wavelength_missing``, ``wavelength_ambiguous``,
+        UserInputError: ``axis_unsupported`` (time of flight without its calibration, or the calibration without it),
+            ``wavelength_missing``, ``wavelength_ambiguous``,
             ``wavelength_invalid``, ``anode_unknown``, ``geometry_unknown``, ``radiation_unknown``,
             ``monochromator_angle_invalid`` and those of ``read_instrument``.
     """
     if pattern.axis is AxisKind.TOF:
-        raise _time_of_flight(pattern)
+        return _flight(pattern, file, settings)
     if anode is not None and wavelength is not None:
         sentence = "both an anode and a wavelength are given; give one of them."
         raise UserInputError("wavelength_ambiguous", sentence)
@@ -89,7 +91,10 @@ def resolve_instrument(
     if wavelength is not None:
         asked = parse_wavelengths(wavelength)
     if file is not None:
-        instrument = _with_lines(read_instrument(file, settings=settings), asked, settings)
+        given = read_instrument(file, settings=settings)
+        if given.flight is not None:
+            raise wrong_instrument(pattern)
+        instrument = _with_lines(given, asked, settings)
         if radiation is not None:
             instrument = replace(instrument, radiation=as_radiation(radiation))
         if geometry is not None:
@@ -226,10 +231,41 @@ def _finish(
     )
 
 
-def _time_of_flight(pattern: Pattern) -> UserInputError:
-    """Build the refusal of a pattern over flight time."""
-    sentence = "is a time-of-flight pattern, which cannot be refined yet; expected constant wavelength."
-    return input_error("axis_unsupported", pattern.source_name or "the pattern", sentence)
+def _flight(pattern: Pattern, file: Path | None, settings: InstrumentSettings) -> Instrument:
+    """Return the bank of a time-of-flight pattern: that of the same number, where the file has it."""
+    if file is None:
+        raise wrong_instrument(pattern)
+    try:
+        instrument = read_instrument(file, bank=pattern.hints.bank, settings=settings)
+    except UserInputError as error:
+        if error.code != "bank_missing":
+            raise
+        instrument = read_instrument(file, settings=settings)
+    if instrument.flight is None:
+        raise wrong_instrument(pattern)
+    return instrument
+
+
+def axis_of(file: Path | None, settings: InstrumentSettings = DEFAULT_INSTRUMENT_SETTINGS) -> AxisKind | None:
+    """Return the axis that an instrument file speaks of where a pattern's file may leave it open: flight time, or None.
+
+    Raises:
+        UserInputError: those of ``read_instrument``.
+    """
+    if file is None or read_instrument(file, settings=settings).flight is None:
+        return None
+    return AxisKind.TOF
+
+
+def as_refined(pattern: Pattern, instrument: Instrument) -> Pattern:
+    """Return the pattern in the form that is refined: over 2theta, or per microsecond over the time of flight.
+
+    Raises:
+        UserInputError: ``axis_unsupported``, ``pattern_too_short``.
+    """
+    if pattern.axis is AxisKind.TOF:
+        return as_flight_time(pattern, instrument)
+    return as_two_theta(pattern, instrument)
 
 
 def as_two_theta(pattern: Pattern, instrument: Instrument) -> Pattern:
@@ -243,7 +279,7 @@ def as_two_theta(pattern: Pattern, instrument: Instrument) -> Pattern:
     if pattern.axis is AxisKind.TWO_THETA:
         return pattern
     if pattern.axis is AxisKind.TOF:
-        raise _time_of_flight(pattern)
+        raise wrong_instrument(pattern)
     wavelength = instrument.lines[0].wavelength_angstrom
     is_q = pattern.axis is AxisKind.Q
     sine = pattern.x * wavelength / (4.0 * math.pi) if is_q else wavelength / (2.0 * pattern.x)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from autoxrd.domain.pattern import Pattern
+import numpy as np
+
+from autoxrd.domain.pattern import AxisKind, Pattern
 from autoxrd.io.checks import finish
 from autoxrd.io.columns import COLUMNS
 from autoxrd.io.grid import GRID
 from autoxrd.io.gsas import GSAS
 from autoxrd.io.institutes import D1A, ITAL, MAUD
 from autoxrd.io.pdcif import PDCIF
-from autoxrd.io.raw import Reader
+from autoxrd.io.raw import RawPattern, Reader
 from autoxrd.io.settings import DEFAULT_READ_SETTINGS, ReadSettings
 from autoxrd.io.source import Source, load_source
 from autoxrd.io.vendors import refuse_vendor_formats
@@ -23,12 +26,19 @@ READERS: tuple[Reader, ...] = (XRDML, PDCIF, GSAS, ITAL, D1A, MAUD, GRID, COLUMN
 """Asked in this order; the content decides, never the extension. The most particular come first."""
 
 
-def read_pattern(path: Path, *, bank: int | None = None, settings: ReadSettings = DEFAULT_READ_SETTINGS) -> Pattern:
+def read_pattern(
+    path: Path,
+    *,
+    bank: int | None = None,
+    axis: AxisKind | None = None,
+    settings: ReadSettings = DEFAULT_READ_SETTINGS,
+) -> Pattern:
     """Read a powder pattern from a file.
 
     Args:
         path: the file.
         bank: number of the bank (GSAS) or scan (XRDML, from 1) to read; the first by default.
+        axis: what the abscissa is where the file does not say and 2theta is impossible (values above 180).
         settings: limits and thresholds.
 
     Returns:
@@ -44,8 +54,13 @@ def read_pattern(path: Path, *, bank: int | None = None, settings: ReadSettings 
     refuse_vendor_formats(source)
     for reader in READERS:
         if reader.understands(source):
-            return finish(reader.read(source, bank, settings), source, settings)
+            return finish(_stated(reader.read(source, bank, settings), axis), source, settings)
     raise _unknown(source)
+
+
+def _stated(raw: RawPattern, axis: AxisKind | None) -> RawPattern:
+    impossible = raw.axis is AxisKind.TWO_THETA and raw.x.size > 0 and float(np.nanmax(raw.x)) > 180.0
+    return replace(raw, axis=axis) if axis is not None and impossible else raw
 
 
 def _unknown(source: Source) -> Exception:

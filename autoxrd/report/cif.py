@@ -238,6 +238,8 @@ def _measurement(block: gemmi.cif.Block, inp: ReportInput) -> None:
         ]
     _pairs(block, items)
     waves = build_summary(inp, {}).instrument.wavelengths_angstrom
+    if ins.flight is not None:
+        return
     # The value's data name is the category's own name, hence the empty suffix.
     loop = block.init_loop("_diffrn_radiation_wavelength", ["_id", "", "_wt"])
     for i, (wave, line) in enumerate(zip(waves, ins.lines, strict=True), start=1):

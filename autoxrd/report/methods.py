@@ -87,6 +87,8 @@ def joined(words: Iterable[str]) -> str:
 def _radiation(inp: ReportInput, cite: _Cited) -> str:
     ins = inp.job.instrument
     waves = joined(f"{w:.6g} Å" for w in ins.wavelengths_angstrom)
+    if ins.flight is not None:
+        return f"neutrons by time of flight (bank at 2θ = {ins.flight.two_theta_deg:g}°)"
     if ins.radiation is Radiation.NEUTRON:
         return f"constant-wavelength neutrons (λ = {waves})"
     for anode, lines in ANODE_LINES.items():

@@ -109,15 +109,17 @@ class InstrumentReport(Boundary):
     """What was found of the instrument; null where the model has no such parameter."""
 
     zero_deg: MeasuredValue | None
-    """Degrees 2theta, added to the calculated positions."""
+    """Degrees 2theta, added to the calculated positions; null over the time of flight."""
     displacement_mm: MeasuredValue | None
     wavelengths_angstrom: list[float]
+    """Empty over the time of flight."""
 
 
 class UnexplainedPeakReport(Boundary):
     """A peak of the residual that no calculated reflection explains."""
 
-    two_theta_deg: float
+    two_theta_deg: float | None
+    """Null over the time of flight, where the spacing says it."""
     d_angstrom: float
     area_share: float
     """Share of the area of all observed peaks, 0 to 1."""
@@ -241,12 +243,12 @@ def _amorphous(inp: ReportInput) -> AmorphousReport | None:
 
 def _instrument(inp: ReportInput) -> InstrumentReport:
     values = {p.name: MeasuredValue(value=p.value, esd=p.esd) for p in inp.state.parameters}
-    wavelengths = list(inp.job.instrument.wavelengths_angstrom)
+    wavelengths, flight = list(inp.job.instrument.wavelengths_angstrom), inp.job.instrument.flight is not None
     if wavelengths and (refined := values.get("instrument.wavelength")):
         # Only the first line is a parameter; the others keep their ratio to it.
         wavelengths = [w * refined.value / wavelengths[0] for w in wavelengths]
     return InstrumentReport(
-        zero_deg=values.get("instrument.zero"),
+        zero_deg=None if flight else values.get("instrument.zero"),
         displacement_mm=values.get("sample.displacement"),
         wavelengths_angstrom=wavelengths,
     )
@@ -259,7 +261,7 @@ def build_summary(inp: ReportInput, files: Mapping[str, str]) -> ReportSummary:
         inp: the report's input.
         files: what it is -> file name, as written beside the report.
     """
-    ratio = inp.state.features.get("unexplained_peak_ratio")
+    ratio, timed = inp.state.features.get("unexplained_peak_ratio"), inp.job.instrument.flight is not None
     accepted = sum(s.accepted for s in inp.steps)
     return ReportSummary(
         verdict=inp.verdict,
@@ -270,7 +272,9 @@ def build_summary(inp: ReportInput, files: Mapping[str, str]) -> ReportSummary:
         instrument=_instrument(inp),
         unexplained_peak_ratio=ratio.value if ratio and ratio.available else None,
         unexplained_peaks=[
-            UnexplainedPeakReport(two_theta_deg=p.two_theta_deg, d_angstrom=p.d_angstrom, area_share=p.area_share)
+            UnexplainedPeakReport(
+                two_theta_deg=None if timed else p.two_theta_deg, d_angstrom=p.d_angstrom, area_share=p.area_share
+            )
             for p in inp.state.unexplained_peaks
         ],
         warnings=coded(inp.warnings),

@@ -65,7 +65,19 @@ def reflections_csv(inp: ReportInput) -> bytes:
     """Write the reflections of all phases and lines; ``line`` is the wavelength in angstrom as the job started."""
     r = inp.reflections
     names = [p.name for p in inp.state.phases]
-    header = ["phase", "h", "k", "l", "multiplicity", "d", "two_theta", "line", "fwhm", "intensity", "f2"]
+    header = [
+        "phase",
+        "h",
+        "k",
+        "l",
+        "multiplicity",
+        "d",
+        "two_theta" if inp.job.instrument.flight is None else "tof",
+        "line",
+        "fwhm",
+        "intensity",
+        "f2",
+    ]
     rows = (
         [
             names[int(r.phase[i])], *(int(v) for v in r.hkl[i]), int(r.multiplicity[i]), float(r.d_angstrom[i]),

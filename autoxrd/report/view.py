@@ -105,9 +105,10 @@ def _instrument(inp: ReportInput, report: Report) -> list[Fact]:
     radiation = "neutrons" if ins.radiation is Radiation.NEUTRON else "X-rays"
     waves = ", ".join(f"{w:.7g}" for w in found.wavelengths_angstrom)
     ratios = " : ".join(f"{line.relative_intensity:g}" for line in ins.lines)
+    beam = Fact("Wavelengths", f"{waves} Å", f"intensities {ratios}" if len(ins.lines) > 1 else "")
     facts = [
         Fact("Radiation", radiation),
-        Fact("Wavelengths", f"{waves} Å", f"intensities {ratios}" if len(ins.lines) > 1 else ""),
+        beam if ins.flight is None else Fact("Time of flight", f"bank at {ins.flight.two_theta_deg:g}°"),
         Fact("Geometry", geometry, _radius(ins.goniometer_radius_mm)),
     ]
     if found.zero_deg is not None:
@@ -115,6 +116,8 @@ def _instrument(inp: ReportInput, report: Report) -> list[Fact]:
     if found.displacement_mm is not None:
         facts.append(Fact("Displacement", f"{measured(found.displacement_mm)} mm", _held(found.displacement_mm)))
     for p in inp.state.parameters:
+        if ins.flight is not None and p.name == "instrument.zero":
+            facts.append(Fact("Zero offset", f"{pretty(p.value, p.esd)} µs", "" if p.released else "not refined"))
         if p.name.startswith("sample.offset") and (p.released or p.value != 0):
             label = f"Offset {p.name.removeprefix('sample.offset_')} the beam"
             facts.append(Fact(label, f"{pretty(p.value, p.esd)} mm", "" if p.released else "not refined"))
@@ -379,6 +382,7 @@ def page_view(inp: ReportInput, report: Report) -> dict[str, Any]:
         "parameters": [_parameter(r) for r in parameter_rows(inp)],
         "features": _features(inp),
         "versions": _versions(inp, report),
-        "peaks": report.unexplained_peaks,
+        "peaks": inp.state.unexplained_peaks,
+        "timed": inp.job.instrument.flight is not None,
         "violations": inp.state.violations,
     }

@@ -70,9 +70,7 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
     unexplained = find_unexplained(aligned.frame, context)
     features = {name: plain(float(getattr(statistics, name))) for name in _STATISTICS}
     features |= _bragg_features(bragg)
-    if context.axis is AxisKind.TWO_THETA:
-        features["range.two_theta_min"] = plain(float(result.x[0]), unit="deg")
-        features["range.two_theta_max"] = plain(float(result.x[-1]), unit="deg")
+    features |= _range(result, context)
     features["unexplained_peak_ratio"] = unexplained.feature
     features["unexplained.strongest"] = strongest_unexplained(aligned.frame, unexplained)
     features |= cell_changes(result, context)
@@ -92,6 +90,15 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
         notices=_notices(result, statistics, context)
         + spectral_notices(aligned.frame, context.instrument, unexplained.peaks),
     )
+
+
+def _range(result: FitArrays, context: MeasureContext) -> dict[str, Feature]:
+    axes = {AxisKind.TWO_THETA: ("two_theta", "deg"), AxisKind.TOF: ("tof", "us")}
+    if context.axis not in axes:
+        return {}
+    name, unit = axes[context.axis]
+    ends = {"min": float(result.x[0]), "max": float(result.x[-1])}
+    return {f"range.{name}_{end}": plain(value, unit=unit) for end, value in ends.items()}
 
 
 def _bragg_and_aligned(

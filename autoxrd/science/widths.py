@@ -34,7 +34,7 @@ def width_features(frame: Frame, measures: PeakMeasures, names: Sequence[str]) -
         "width.low": _mean(measures.width, measures.width_esd, low),
         "width.high": _mean(measures.width, measures.width_esd, high),
         "width.trend": _trend(frame, measures),
-        "asymmetry.low_angle": _asymmetry(measures, low),
+        "asymmetry.low_angle": _asymmetry(measures, low) if frame.angular else unavailable("the axis is not 2theta"),
     }
     for index, name in enumerate(names):
         own = measures.shaped & (measures.phase == index) & (measures.phase_share > 0.9)

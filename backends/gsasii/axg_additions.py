@@ -32,6 +32,8 @@ def add_peak(state: State, values: dict[str, Any]) -> State:
     Raises:
         ValueError: it lies outside the range, or there are too many.
     """
+    if state.flight is not None:
+        raise ValueError("over the time of flight there are no single peaks in the background")
     position, width = float(values["position_deg"]), float(values["width_deg"])
     x = state.x[state.used()]
     if not x[0] <= position <= x[-1]:
@@ -61,6 +63,8 @@ def add_debye_term(state: State, values: dict[str, Any]) -> State:
     Raises:
         ValueError: the distance makes no sense, or there are too many.
     """
+    if state.flight is not None:
+        raise ValueError("over the time of flight there are no Debye terms")
     distance = float(values["distance_angstrom"])
     if not 0.5 <= distance <= 50.0:
         raise ValueError("a distance of a Debye term is between 0.5 and 50 angstrom")
@@ -109,7 +113,7 @@ def fix_background(state: State, values: dict[str, Any]) -> State:
     changed = replace(state, values=kept, fixed_background=tuple(zip(x.tolist(), y.tolist(), strict=True)))
     kind, terms = state.background
     rest = before - Background(changed, points).compute(changed.values).y
-    extra = fit_rows(function_rows(kind, points, terms, state.values["instrument.wavelength"]), rest)
+    extra = fit_rows(function_rows(kind, points, terms, state.wavelength), rest)
     return changed.with_values(
         {f"background.{k}": changed.values[f"background.{k}"] + float(value) for k, value in enumerate(extra)}
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from axg_shape import FWHM_TO_VARIANCE, SLOPES, axial_of, single_line
+from axg_shape import FWHM_TO_VARIANCE, axial_of, single_line
 from axg_state import State
 from axr_curves import chebyshev_rows
 from GSASII import GSASIIElem as G2elem
 
-__all__ = ["DEBYE", "FUNCTIONS", "NESTED", "PEAK", "Background", "fit_rows", "function_rows", "names_of"]
+__all__ = ["DEBYE", "FUNCTIONS", "NESTED", "PEAK", "TIMELESS", "Background", "fit_rows", "function_rows", "names_of"]
 
 FUNCTIONS = (
     "chebyschev-1",
@@ -29,6 +29,8 @@ FUNCTIONS = (
 """GSAS-II's names of its functions."""
 NESTED = FUNCTIONS[:5]
 """Functions whose first terms stay the same when terms are added."""
+TIMELESS = tuple(kind for kind in FUNCTIONS if not kind.startswith("Q"))
+"""Functions that need no wavelength: those that there are over the time of flight."""
 PEAK = ("position", "intensity", "gauss", "lorentz")
 """Numbers of a single peak: degrees, area (counts times degrees), widths at half height (degrees)."""
 DEBYE = ("amplitude", "distance", "uiso")
@@ -153,7 +155,7 @@ class Background:
 
     def __init__(self, state: State, x: np.ndarray) -> None:
         kind, terms = state.background
-        self.rows = function_rows(kind, x, terms, state.values["instrument.wavelength"])
+        self.rows = function_rows(kind, x, terms, state.wavelength)
         self._state, self._x = state, x
         self._fixed = fixed_curve(state, x)
 
@@ -184,7 +186,7 @@ def peak_rows(values: dict[str, float], number: int, x: np.ndarray) -> tuple[np.
     position, area, gauss, lorentz = (values[f"background.peak{number}_{key}"] for key in PEAK)
     widths = (FWHM_TO_VARIANCE * gauss**2, 100.0 * lorentz)
     copies = single_line(x, position, widths, axial_of(values))
-    value, by_position, by_variance, by_width, _ = copies.sums(SLOPES)
+    value, by_position, by_variance, by_width, _ = copies.slopes()
     # GSAS-II's peak shapes have unit area in centidegrees
     area = 100.0 * area
     by_gauss = area * 2.0 * FWHM_TO_VARIANCE * gauss * by_variance

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from axg_additions import add_debye_term, add_peak, fix_background
 from axg_anisotropy import set_anisotropic, set_broadening, set_harmonics
-from axg_background import FUNCTIONS, NESTED, Background, fit_rows, function_rows
+from axg_background import FUNCTIONS, NESTED, TIMELESS, Background, fit_rows, function_rows
 from axg_model import build_model
 from axg_names import build_catalog
 from axg_phases import add_phase, phase_index, remove_phase
@@ -45,6 +45,8 @@ def _background(state: State, values: dict[str, Any]) -> State:
     kind, terms = str(values.get("function", old_kind)), int(values.get("terms", old_terms))
     if kind not in FUNCTIONS:
         raise ValueError(f"GSAS-II's background functions are {', '.join(FUNCTIONS)}")
+    if state.flight is not None and kind not in TIMELESS:
+        raise ValueError(f"over the time of flight the background is one of {', '.join(TIMELESS)}")
     if not 1 <= terms <= MOST_TERMS:
         raise ValueError(f"the number of background terms must be between 1 and {MOST_TERMS}")
     x = state.x[state.used()]
@@ -60,7 +62,7 @@ def _curve(state: State, x: np.ndarray) -> np.ndarray:
 
 
 def _followed(state: State, kind: str, terms: int, x: np.ndarray, curve: np.ndarray) -> np.ndarray:
-    return fit_rows(function_rows(kind, x, terms, state.values["instrument.wavelength"]), curve)
+    return fit_rows(function_rows(kind, x, terms, state.wavelength), curve)
 
 
 def _with_background(state: State, kind: str, coefficients: np.ndarray) -> State:

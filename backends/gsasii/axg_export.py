@@ -61,8 +61,9 @@ def _hkl(job: _Job) -> None:
     esds = _matched_esds(job)
     with (job.folder / "reflections.csv").open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle)
-        head = ["phase", "line", "h", "k", "l", "multiplicity", "d_angstrom", "two_theta_deg", "fwhm_deg", "f2_calc"]
-        writer.writerow([*head, "intensity", *(["f2_esd"] if esds else [])])
+        head = ["phase", "line", "h", "k", "l", "multiplicity", "d_angstrom"]
+        head += ["two_theta_deg", "fwhm_deg"] if job.state.flight is None else ["tof_us", "fwhm_us"]
+        writer.writerow([*head, "f2_calc", "intensity", *(["f2_esd"] if esds else [])])
         for number in range(len(rows["position"])):
             name = job.state.phases[int(rows["phase"][number])].name
             figures = [float(rows[key][number]) for key in ("d_angstrom", "position", "fwhm", "f2_calc", "intensity")]

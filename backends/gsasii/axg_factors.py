@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from axg_adp import COMPONENTS, damping
+from axg_flight import wavelengths
 from axg_model import Model
 from GSASII import GSASIIElem as G2elem
 from GSASII import GSASIIlattice as G2lat
@@ -36,6 +37,8 @@ def structure_factors(
     """
     reflections, prefix = model.reflections(index), f"{index}::"
     reflections["RefList"][:, 4] = d
+    if model.state.flight is not None:  # where resonant scattering reads its wavelengths
+        reflections["RefList"][:, 14] = wavelengths(model.state.values, d, model.state.flight[1])
     group = model.phases[model.state.phases[index].name]["General"]["SGData"]
     reciprocal = G2lat.A2Gmat([model.parameters[f"{prefix}A{k}"] for k in range(6)])[0]
     with np.errstate(all="ignore"):
@@ -111,6 +114,10 @@ def _scattering(model: Model, index: int, rows: slice) -> np.ndarray:
     table = model.reflections(index)["FF"]
     normal = table["FF"][rows][:, [table["El"].index(name) for name in types]]
     if model.state.radiation == "neutron":
+        if model.state.flight is not None:
+            waves = model.reflections(index)["RefList"][rows, 14]
+            real, imaginary = (item.T for item in G2elem.BlenResTOF(types, model.controls["BLtables"], waves))
+            return np.asarray(normal + real + 1j * imaginary)
         real, imaginary = G2elem.BlenResCW(types, model.controls["BLtables"], model.parameters[":0:Lam"])
     else:
         tables = model.controls["FFtables"]

@@ -105,7 +105,8 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
     gained = None
     if command["gains"] and state.mode == "rietveld":
         gained = release_gains(model, seen, catalog, columns, limits)
-        derived += uncertainty_rows(state, model, catalog, gained.problem, outcome, parameters + derived)
+        if state.flight is None:  # over the time of flight nobody states what else may move the lines
+            derived += uncertainty_rows(state, model, catalog, gained.problem, outcome, parameters + derived)
     notes = [] if gained is None else gained.notes
     meta = {
         "parameters": parameters + derived,

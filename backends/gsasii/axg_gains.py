@@ -136,7 +136,8 @@ def _problem(
         value = seen.values[column.name]
         ways[column.name] = 1 if value <= lower else (-1 if value >= upper else 0)
     names = tuple(column.name for column in free)
-    unknown = "profile.S/L" not in names and seen.values["profile.S/L"] <= AXIAL_FLOOR
+    given = seen.values.get("profile.S/L")  # none over the time of flight
+    unknown = "profile.S/L" not in names and given is not None and given <= AXIAL_FLOOR
     return Linearised(
         residual=(seen.y - model.y) / model.sigma,
         columns={column.name: row for column, row in zip(columns, jacobian, strict=False)},
@@ -207,7 +208,7 @@ def _add_terms(model: Model, base: np.ndarray, rest: np.ndarray, gains: Gains, c
     kind, have = model.state.background
     if kind not in NESTED:
         return
-    rows = function_rows(kind, model.x, have + MORE_TERMS, model.state.values["instrument.wavelength"])[have:]
+    rows = function_rows(kind, model.x, have + MORE_TERMS, model.state.wavelength)[have:]
     gains["background.more"] = solve_beside((rows / model.sigma).T, base, rest, RANK)[1]
     counts["background.more"] = MORE_TERMS
 

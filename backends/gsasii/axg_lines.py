@@ -10,10 +10,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import axg_flight as flight
 import numpy as np
 from axg_broadening import harmonic_factor, size_widths, stephens_terms, strain_widths
 from axg_model import Model, cell_of
 from axg_shape import FWHM_TO_VARIANCE
+from axr_wire import Refused
 from GSASII import GSASIIlattice as G2lat
 from GSASII import GSASIIpwd as G2pwd
 
@@ -56,6 +58,8 @@ class Lines:
         variance: Gaussian variance, centideg^2, shape (r,), GSAS-II's floor applied.
         lorentz: Lorentzian width, centideg, shape (r,), GSAS-II's floor applied.
         factor: intensity of the first line over F^2, shape (r,), in GSAS-II's unit (area in centidegrees).
+        rise, decay: exponentials of each line over the time of flight, 1/us, shape (r,); None else. There position,
+            variance, width and area are in microseconds.
     """
 
     d: np.ndarray
@@ -63,6 +67,13 @@ class Lines:
     variance: np.ndarray
     lorentz: np.ndarray
     factor: np.ndarray
+    rise: np.ndarray | None = None
+    decay: np.ndarray | None = None
+
+    @property
+    def exponentials(self) -> tuple[np.ndarray, ...]:
+        """Rise and decay, or nothing."""
+        return () if self.rise is None or self.decay is None else (self.rise, self.decay)
 
 
 def structure_of(model: Model, index: int) -> Structure:
@@ -92,11 +103,38 @@ def lines_of(model: Model, fixed: Structure, values: dict[str, float], f2: np.nd
     squared = a0 * h * h + a1 * k * k + a2 * ell * ell + a3 * h * k + a4 * h * ell + a5 * k * ell
     with np.errstate(invalid="ignore"):
         d = 1.0 / np.sqrt(squared)
+        if state.flight is not None:
+            return _flight_lines(model, fixed, values, metric, d, f2)
         position = _positions(state, values, d)
         half = np.radians(position[0] / 2.0)
         variance, lorentz = _widths(model, fixed, values, half, metric, d)
         factor = _factors(model, fixed, values, metric, position[0], f2)
     return Lines(d, position, np.maximum(variance, FLOOR), np.maximum(lorentz, FLOOR), factor)
+
+
+def _flight_lines(
+    model: Model, fixed: Structure, values: dict[str, float], metric: Any, d: np.ndarray, f2: np.ndarray
+) -> Lines:
+    """Return the lines of a phase over the time of flight."""
+    state = model.state
+    assert state.flight is not None
+    phase, (angle, path) = state.phases[fixed.index], state.flight
+    size = size_widths(phase, values, fixed.hkl, metric)
+    strain = strain_widths(phase, values, fixed.hkl, metric, d, fixed.stephens)
+    variance, lorentz = flight.widths(values, d, size, strain)
+    rise, decay = flight.decays(values, d)
+    if not np.all(np.isfinite(decay)):  # GSAS-II's shape does not return from it
+        raise Refused("diverged", "profile_impossible", "The profile's beta gives lines without a decay.")
+    theta, waves = np.full(d.shape, math.radians(angle / 2.0)), flight.wavelengths(values, d, path)
+    volume = G2lat.calc_V(metric)
+    factor = values[f"phase.{phase.name}.scale"] * fixed.multiplicity / volume * np.sin(theta) * d**4
+    factor = factor * _textured(model, fixed, values, metric, theta)
+    factor = factor * G2pwd.Absorb("Cylinder", values["absorption"] * waves, np.full(d.shape, angle), 0, 0)
+    coefficient = values[f"phase.{phase.name}.extinction"]
+    if coefficient != 0.0:
+        factor = factor * _extinction(state, coefficient, f2, waves / volume, theta)
+    low = np.maximum(variance, FLOOR), np.maximum(lorentz, FLOOR)
+    return Lines(d, flight.positions(values, d), *low, np.asarray(factor), rise, decay)
 
 
 def _positions(state: Any, values: dict[str, float], d: np.ndarray) -> np.ndarray:
@@ -139,18 +177,30 @@ def _factors(
     factor = values[f"{prefix}.scale"] * fixed.multiplicity / volume / (2.0 * np.sin(theta) ** 2 * np.cos(theta))
     if state.radiation == "xray":
         factor = factor * G2pwd.Polarization(state.polarization, position, 0.0)[0]
-    march = values.get(f"{prefix}.preferred_orientation", 1.0)
-    if phase.axis is not None and march != 1.0:
-        factor = factor * march_dollase(fixed, metric, phase.axis, march)
-    if phase.harmonics:
-        cell, reflection = cell_of(phase, values), state.geometry == "bragg_brentano"
-        factor = factor * harmonic_factor(phase, values, fixed.hkl, cell, theta, fixed.group, reflection=reflection)
+    factor = factor * _textured(model, fixed, values, metric, theta)
     if state.geometry == "debye_scherrer":
         factor = factor * G2pwd.Absorb("Cylinder", values["absorption"], position, 0, 0)
     coefficient = values[f"{prefix}.extinction"]
     if coefficient != 0.0:
         factor = factor * _extinction(state, coefficient, f2, values["instrument.wavelength"] / volume, theta)
     return np.asarray(factor)
+
+
+def _textured(
+    model: Model, fixed: Structure, values: dict[str, float], metric: Any, theta: np.ndarray
+) -> np.ndarray | float:
+    """Return what texture multiplies each reflection's intensity with."""
+    state = model.state
+    phase = state.phases[fixed.index]
+    factor: np.ndarray | float = 1.0
+    march = values.get(f"phase.{phase.name}.preferred_orientation", 1.0)
+    if phase.axis is not None and march != 1.0:
+        factor = march_dollase(fixed, metric, phase.axis, march)
+    if phase.harmonics:
+        cell, reflection = cell_of(phase, values), state.geometry == "bragg_brentano"
+        more = harmonic_factor(phase, values, fixed.hkl, cell, theta, fixed.group, reflection=reflection)
+        factor = factor * more
+    return factor
 
 
 def march_dollase(fixed: Structure, metric: Any, axis: tuple[int, ...], coefficient: float) -> np.ndarray:
@@ -163,7 +213,9 @@ def march_dollase(fixed: Structure, metric: Any, axis: tuple[int, ...], coeffici
     return np.asarray(np.mean((coefficient**2 * square + (1.0 - square) / coefficient) ** -1.5, axis=1))
 
 
-def _extinction(state: Any, coefficient: float, f2: np.ndarray, ratio: float, theta: np.ndarray) -> np.ndarray:
+def _extinction(
+    state: Any, coefficient: float, f2: np.ndarray, ratio: float | np.ndarray, theta: np.ndarray
+) -> np.ndarray:
     strength = f2 * ratio**2
     if state.radiation == "xray":
         strength = strength * 0.079411 * (1.0 + np.cos(2.0 * theta) ** 2) / 2.0

@@ -18,6 +18,7 @@ import numpy as np
 from axg_adp import COMPONENTS
 from axg_background import DEBYE
 from axg_broadening import STRAIN_TO_GSASII, gsasii_harmonic
+from axg_quantities import FLIGHT_POSITION, FLIGHT_SHAPE
 from axg_shape import FWHM_TO_VARIANCE
 from axg_state import PhaseModel, State
 from axg_symmetry import space_group
@@ -35,6 +36,8 @@ HISTOGRAM = "PWDR autoxrd"
 CELL = ("a", "b", "c", "alpha", "beta", "gamma")
 MARGIN_DEG = 2.0
 """Reflections this far outside the range are kept: tails or shifts may reach it. GSAS-II cuts at the limits."""
+MARGIN_FLIGHT = 0.02
+"""The same over the time of flight, as a share of the time."""
 LARGEST_SIZE_UM = 1e6
 _COORDINATES = {"x": "Ax", "y": "Ay", "z": "Az", "occupancy": "Afrac", "uiso": "AUiso"}
 
@@ -109,9 +112,15 @@ def _dictionaries(phases: dict[str, Any], histogram: dict[str, Any]) -> tuple[di
 def instrument_entry(state: State) -> dict[str, list[Any]]:
     """Return GSAS-II's instrument parameters: default, current, refine flag (always off)."""
     values = state.values
+    given: dict[str, Any]
+    if state.flight is not None:
+        given = {"Type": "PNT", "Bank": 1.0, "2-theta": state.flight[0], "fltPath": state.flight[1], "Azimuth": 0.0}
+        given |= {"Zero": values["instrument.zero"]} | {key: values[f"instrument.{key}"] for key in FLIGHT_POSITION}
+        given |= {key: values[f"profile.{key}"] for key in FLIGHT_SHAPE}
+        return {key: [value, value, False] for key, value in given.items()}
     neutron = state.radiation == "neutron"
     first = values["instrument.wavelength"]
-    given: dict[str, Any] = {"Type": "PNC" if neutron else "PXC", "Bank": 1.0}
+    given = {"Type": "PNC" if neutron else "PXC", "Bank": 1.0}
     if neutron or state.second_line is None:
         given["Lam"] = first
     else:
@@ -141,6 +150,8 @@ def _sample_values(state: State, values: dict[str, float]) -> dict[str, float]:
             "SurfRoughA": 0.0,
             "SurfRoughB": 0.0,
         }
+    if state.flight is not None:
+        return {"DisplaceX": 0.0, "DisplaceY": 0.0, "Absorption": values["absorption"]}
     return {
         "DisplaceX": -1000.0 * values["sample.offset_across"],
         "DisplaceY": 1000.0 * values["sample.offset_along"],
@@ -151,6 +162,8 @@ def _sample_values(state: State, values: dict[str, float]) -> dict[str, float]:
 def histogram_entry(state: State, x: np.ndarray) -> dict[str, Any]:
     """Return GSAS-II's histogram without data: the arrays stay ours."""
     limits = [max(float(x[0]) - MARGIN_DEG, 0.2), min(float(x[-1]) + MARGIN_DEG, 179.0)]
+    if state.flight is not None:
+        limits = [float(x[0]) * (1.0 - MARGIN_FLIGHT), float(x[-1]) * (1.0 + MARGIN_FLIGHT)]
     return {
         "hId": 0,
         "wtFactor": 1.0,
@@ -203,7 +216,7 @@ def phase_entry(phase: PhaseModel, state: State, number: int) -> dict[str, Any]:
     entry["Atoms"] = [_atom_row(phase, state.values, group, k) for k in range(len(phase.types))]
     G2elem.SetupGeneral(entry, None)
     strains, stephens = len(G2spc.HStrainNames(group)), len(G2spc.MustrainNames(group))
-    kind = "PNC" if state.radiation == "neutron" else "PXC"
+    kind = "PXC" if state.radiation == "xray" else "PNC" if state.flight is None else "PNT"
     linked = G2mth.SetDefaultDData(kind, HISTOGRAM, NShkl=stephens, NDij=strains)
     # a profile match is ours: GSAS-II builds no reflection list for a phase that is matched from the start
     linked |= {"Use": True, "LeBail": False}
@@ -283,21 +296,26 @@ def set_parameters(model: Model, values: dict[str, float]) -> None:
         _set_phase(target, number, phase, values, state)
 
 
+def _broadening_units(state: State, values: dict[str, float]) -> tuple[float, float]:
+    """Return what GSAS-II's size is times our width of size, and its microstrain over ours."""
+    if state.flight is None:
+        return 1.8 * values["instrument.wavelength"] / (100.0 * math.pi), STRAIN_TO_GSASII
+    return 1e-4 * values["instrument.difC"], 1e6 / values["instrument.difC"]
+
+
 def _set_phase(target: dict[str, Any], number: int, phase: PhaseModel, values: dict[str, float], state: State) -> None:
     prefix, own, both = f"phase.{phase.name}", f"{number}::", f"{number}:0:"
     metric, volume = _metric(phase, values=values)
     target |= {f"{own}A{k}": value for k, value in enumerate(metric)} | {f"{own}Vol": volume}
-    wavelength = values["instrument.wavelength"]
-    size = 1.8 * wavelength / (100.0 * math.pi * max(values[f"{prefix}.size"], 1e-12))
-    target[f"{both}Size;i"] = min(size, LARGEST_SIZE_UM)
-    target[f"{both}Mustrain;i"] = STRAIN_TO_GSASII * values[f"{prefix}.strain"]
+    size, strain = _broadening_units(state, values)
+    target[f"{both}Size;i"] = min(size / max(values[f"{prefix}.size"], 1e-12), LARGEST_SIZE_UM)
+    target[f"{both}Mustrain;i"] = strain * values[f"{prefix}.strain"]
     if phase.size_axis is not None:
-        axial = 1.8 * wavelength / (100.0 * math.pi * max(values[f"{prefix}.size.axial"], 1e-12))
-        target[f"{both}Size;a"] = min(axial, LARGEST_SIZE_UM)
+        target[f"{both}Size;a"] = min(size / max(values[f"{prefix}.size.axial"], 1e-12), LARGEST_SIZE_UM)
     if phase.strain_axis is not None:
-        target[f"{both}Mustrain;a"] = STRAIN_TO_GSASII * values[f"{prefix}.strain.axial"]
+        target[f"{both}Mustrain;a"] = strain * values[f"{prefix}.strain.axial"]
     for k, name in enumerate(phase.stephens):
-        target[f"{both}Mustrain;{k}"] = STRAIN_TO_GSASII**2 * values[f"{prefix}.strain.{name}"]
+        target[f"{both}Mustrain;{k}"] = strain**2 * values[f"{prefix}.strain.{name}"]
     for name in phase.harmonics:
         target[f"{both}{gsasii_harmonic(name)}"] = values[f"{prefix}.preferred_orientation.{name}"]
     target[f"{both}Scale"] = values[f"{prefix}.scale"]

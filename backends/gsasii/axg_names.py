@@ -7,8 +7,6 @@ follow it linearly. GSAS-II's own constraints are not used.
 from __future__ import annotations
 
 import fnmatch
-import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,10 +15,11 @@ import numpy as np
 from axg_adp import COMPONENTS, allowed_tensors, equivalent_weights
 from axg_background import names_of
 from axg_model import Model, cell_of
+from axg_quantities import FLIGHT_POSITION, FLIGHT_SHAPE, quantity_of, row_of
 from axg_state import PhaseModel, State
 from axg_symmetry import free_directions, polar_space
 
-__all__ = ["SELECTORS", "UNITS", "Catalog", "Column", "build_catalog", "quantity_of"]
+__all__ = ["SELECTORS", "Catalog", "Column", "build_catalog"]
 
 SELECTORS = (
     "phase.P.scale",
@@ -32,6 +31,9 @@ SELECTORS = (
     "instrument.zero",
     "instrument.wavelength",
     "instrument.ka2_ratio",
+    "instrument.difC",
+    "instrument.difA",
+    "instrument.difB",
     "sample.displacement",
     "sample.transparency",
     "sample.offset",
@@ -45,6 +47,14 @@ SELECTORS = (
     "profile.Y",
     "profile.Z",
     "profile.SH/L",
+    "profile.alpha",
+    "profile.beta-0",
+    "profile.beta-1",
+    "profile.beta-q",
+    "profile.sig-0",
+    "profile.sig-1",
+    "profile.sig-2",
+    "profile.sig-q",
     "phase.P.cell",
     "phase.P.size",
     "phase.P.strain",
@@ -56,72 +66,11 @@ SELECTORS = (
     "phase.P.atom.LABEL.occupancy",
 )
 
-# quantity: unit, lower limit, upper limit, step of a difference (in its unit; negative: relative to the value)
-_INF = math.inf
-_QUANTITIES: dict[str, tuple[str, float, float, float]] = {
-    "scale": ("", 0.0, _INF, -1e-3),
-    "background": ("intensity", -_INF, _INF, 1.0),
-    "background_fixed": ("", -_INF, _INF, 1e-3),
-    # below these GSAS-II clips in silence
-    "peak_position": ("deg", 0.0, 180.0, 1e-3),
-    "peak_intensity": ("counts*deg", 0.001, _INF, -1e-3),
-    "peak_gauss": ("deg", 0.0025, 90.0, 1e-4),
-    "peak_lorentz": ("deg", 0.001, 90.0, 1e-4),
-    "debye_amplitude": ("intensity", -_INF, _INF, 1.0),
-    "debye_distance": ("angstrom", 0.5, 50.0, 1e-4),
-    "debye_uiso": ("angstrom^2", 0.0, _INF, 1e-5),
-    "zero": ("deg", -_INF, _INF, 1e-4),
-    "wavelength": ("angstrom", 0.0, _INF, 1e-6),
-    "ka2_ratio": ("", 0.0, _INF, 1e-3),
-    "displacement": ("mm", -_INF, _INF, 1e-3),
-    "transparency": ("", 0.0, _INF, 1e-5),
-    "offset_along": ("mm", -_INF, _INF, 1e-3),
-    "offset_across": ("mm", -_INF, _INF, 1e-3),
-    "absorption": ("", 0.0, 10.0, 1e-3),
-    "U": ("deg^2", -_INF, _INF, 1e-5),
-    "V": ("deg^2", -_INF, _INF, 1e-5),
-    "W": ("deg^2", 0.0, _INF, 1e-5),
-    "X": ("deg", 0.0, _INF, 1e-4),
-    "Y": ("deg", 0.0, _INF, 1e-4),
-    "Z": ("deg", -_INF, _INF, 1e-4),
-    "S/L": ("", 0.001, 0.5, 1e-4),
-    "H/L": ("", 0.001, 0.5, 1e-4),
-    "a": ("angstrom", 0.5, _INF, 1e-5),
-    "b": ("angstrom", 0.5, _INF, 1e-5),
-    "c": ("angstrom", 0.5, _INF, 1e-5),
-    "alpha": ("deg", 10.0, 170.0, 1e-4),
-    "beta": ("deg", 10.0, 170.0, 1e-4),
-    "gamma": ("deg", 10.0, 170.0, 1e-4),
-    "size": ("deg", 0.0, _INF, 1e-4),
-    "strain": ("deg", 0.0, _INF, 1e-4),
-    "preferred_orientation": ("", 0.05, 20.0, 1e-3),
-    "extinction": ("um^2", 0.0, _INF, 1e-4),
-    "x": ("", -_INF, _INF, 1e-4),
-    "y": ("", -_INF, _INF, 1e-4),
-    "z": ("", -_INF, _INF, 1e-4),
-    "occupancy": ("", 0.0, _INF, 1e-3),
-    "uiso": ("angstrom^2", -_INF, _INF, 1e-4),
-    "axial": ("deg", 0.0, _INF, 1e-4),
-    "stephens": ("deg^2/angstrom^4", -_INF, _INF, 1e-7),
-    "harmonic": ("", -10.0, 10.0, 1e-3),
-    **dict.fromkeys(COMPONENTS, ("angstrom^2", -_INF, _INF, 1e-4)),
-}
-_STEPHENS = re.compile(r"S\d{3}")
-UNITS = {name: row[0] for name, row in _QUANTITIES.items()}
 _ATOMIC = ("occupancy", "uiso", "x", "y", "z", *COMPONENTS)
 _INTENSITY = ("scale", "preferred_orientation", "harmonic", "extinction", "absorption", *_ATOMIC)
 """What a profile match cannot tell: intensities stand for it."""
 _EQUAL_LENGTHS = {"m3": "abc", "m3m": "abc", "3R": "abc", "3mR": "abc", "-1": "", "2/m": "", "mmm": ""}
 _FREE_ANGLES = {"-1": ("alpha", "beta", "gamma"), "3R": ("alpha",), "3mR": ("alpha",)}
-
-
-def quantity_of(name: str) -> str:
-    """Return the quantity that one of our parameters is."""
-    last = name.rsplit(".", 1)[-1]
-    if not name.startswith("background."):
-        return "stephens" if _STEPHENS.fullmatch(last) else "harmonic" if last.startswith("C_") else last
-    part, _, key = last.partition("_")
-    return f"{part.rstrip('0123456789')}_{key}" if key else "background_fixed" if last == "fixed" else "background"
 
 
 @dataclass(frozen=True)
@@ -132,12 +81,14 @@ class Column:
         name: the number of ours that stands for it.
         moves: every number that moves with it, by how much for one unit.
         lower, upper: limits of that number.
+        step: of a difference, in its unit; negative: relative to the value.
     """
 
     name: str
     moves: tuple[tuple[str, float], ...]
     lower: float
     upper: float
+    step: float
 
     @cached_property
     def phases(self) -> frozenset[str]:
@@ -159,8 +110,7 @@ class Column:
 
     def around(self, values: dict[str, float]) -> tuple[dict[str, float], dict[str, float], float]:
         """Return values above and below, and their distance; below is here where the lower limit is."""
-        step = _QUANTITIES[quantity_of(self.name)][3]
-        step = step if step > 0 else -step * max(abs(values[self.name]), 1e-12)
+        step = self.step if self.step > 0 else -self.step * max(abs(values[self.name]), 1e-12)
         below = 0.0 if values[self.name] - step < self.lower else step
         return self.moved(values, step), self.moved(values, -below), step + below
 
@@ -172,10 +122,12 @@ class Catalog:
     Args:
         selectors: concrete selector -> names of the columns it frees; empty where nothing can move.
         columns: every column by name, in a fixed order.
+        flight: True over the time of flight.
     """
 
     selectors: dict[str, tuple[str, ...]]
     columns: dict[str, Column] = field(default_factory=dict)
+    flight: bool = False
 
     def match(self, pattern: str) -> list[str]:
         """Return the concrete selectors that a pattern names, in table order."""
@@ -194,7 +146,7 @@ class Catalog:
 def build_catalog(model: Model) -> Catalog:
     """Return the catalogue of a model."""
     state = model.state
-    catalog = Catalog({}, {})
+    catalog = Catalog({}, {}, state.flight is not None)
     for phase in state.phases:
         _phase(catalog, phase, model)
         if phase.name in state.equal_uiso:
@@ -208,8 +160,9 @@ def build_catalog(model: Model) -> Catalog:
         _add(catalog, "background.fixed", [("background.fixed", 1.0)], ["background.fixed"])
     for name in _instrument_names(state):
         _add(catalog, name, [(name, 1.0)], [name])
-    _add(catalog, "profile.S/L", [("profile.S/L", 1.0), ("profile.H/L", 1.0)], ["profile.SH/L"])
-    if state.geometry == "debye_scherrer":
+    if state.flight is None:
+        _add(catalog, "profile.S/L", [("profile.S/L", 1.0), ("profile.H/L", 1.0)], ["profile.SH/L"])
+    if state.geometry == "debye_scherrer" and state.flight is None:
         catalog.selectors["sample.offset"] = ("sample.offset_along", "sample.offset_across")
     if state.mode == "lebail":
         for name, columns in catalog.selectors.items():
@@ -218,6 +171,9 @@ def build_catalog(model: Model) -> Catalog:
 
 
 def _instrument_names(state: State) -> list[str]:
+    if state.flight is not None:
+        places = [f"instrument.{key}" for key in ("zero", *FLIGHT_POSITION)]
+        return [*places, "absorption", *(f"profile.{key}" for key in FLIGHT_SHAPE)]
     names = ["instrument.zero", "instrument.wavelength"]
     names += ["instrument.ka2_ratio"] if state.second_line is not None else []
     if state.geometry == "bragg_brentano":
@@ -228,8 +184,8 @@ def _instrument_names(state: State) -> list[str]:
 
 
 def _add(catalog: Catalog, name: str, moves: list[tuple[str, float]], selectors: list[str]) -> None:
-    _, lower, upper, _ = _QUANTITIES[quantity_of(name)]
-    catalog.columns.setdefault(name, Column(name, tuple(moves), lower, upper))
+    _, lower, upper, step = row_of(name, flight=catalog.flight)
+    catalog.columns.setdefault(name, Column(name, tuple(moves), lower, upper, step))
     for selector in selectors:
         catalog.selectors[selector] = (*catalog.selectors.get(selector, ()), name)
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from axg_background import Background
 from axg_factors import structure_factors
+from axg_flight import Burst, reaches
 from axg_lines import Lines, Structure, lines_of, structure_of
 from axg_model import Model, set_parameters
 from axg_names import Column
-from axg_shape import AXIAL_STEP, PLAIN, SLOPES, Copies, axial_of, node_counts, nodes_of
+from axg_shape import AXIAL_STEP, Copies, axial_of, node_counts, nodes_of
 from axr_wire import Refused
 
 __all__ = ["FULL", "NARROW", "Computed", "Engine"]
@@ -158,8 +159,11 @@ class Engine:
         slopes: dict[str, np.ndarray],
         columns: list[Column],
     ) -> np.ndarray:
-        """Return d(intensity, position, variance, width, second line)/d(column), shape (columns, 5, lines, r)."""
-        chain = np.zeros((len(columns), 5, *lines.position.shape))
+        """Return d(what a line's curves are multiplied with)/d(column), shape (columns, k, lines, r).
+
+        What: intensity, position, variance, width, and (S+H)/L or, over the time of flight, rise and decay.
+        """
+        chain = np.zeros((len(columns), 5 if lines.rise is None else 6, *lines.position.shape))
         weights = self.weights(values)
         # extinction makes the intensity grow slower than F^2
         stronger = lines_of(self.model, fixed, values, f2 * (1.0 + RISE)).factor * (1.0 + RISE)
@@ -183,6 +187,8 @@ class Engine:
             chain[number, 1] = amplitude * (high.position - low.position) / span
             chain[number, 2] = amplitude * (high.variance - low.variance) / span
             chain[number, 3] = amplitude * (high.lorentz - low.lorentz) / span
+            for place, (above, below) in enumerate(zip(high.exponentials, low.exponentials, strict=True), start=4):
+                chain[number, place] = amplitude * (above - below) / span
         return np.where(np.isfinite(chain), chain, 0.0)
 
     def weights(self, values: dict[str, float]) -> np.ndarray:
@@ -215,9 +221,9 @@ class Engine:
         for copy in self._copies(fixed.index, lines, values, slopes=slopes):
             line, number, window = copy.line, copy.number, copy.window
             if not slopes:
-                part[window] += amplitude[line, number] * copy.sum(PLAIN)
+                part[window] += amplitude[line, number] * copy.plain()
                 continue
-            curves = copy.sums(SLOPES)
+            curves = copy.slopes()
             part[window] += amplitude[line, number] * curves[0]
             block[:, window] += chain[:, :, line, number] @ curves
         return part
@@ -243,10 +249,13 @@ class Engine:
         lines = seen.lines[index]
         amplitude = self.weights(seen.values)[:, None] * lines.factor
         for copy in self._copies(index, lines, seen.values, slopes=False):
-            yield copy.number, copy.window, amplitude[copy.line, copy.number] * copy.sum(PLAIN)
+            yield copy.number, copy.window, amplitude[copy.line, copy.number] * copy.plain()
 
-    def _copies(self, index: int, lines: Lines, values: dict[str, float], *, slopes: bool) -> Iterator[Copies]:
+    def _copies(self, index: int, lines: Lines, values: dict[str, float], *, slopes: bool) -> Iterator[Copies | Burst]:
         """Yield what each line that reaches the points is made of."""
+        if lines.rise is not None:
+            yield from self._bursts(index, lines)
+            return
         first, last, counts = self._window(index, lines, values)
         axial = axial_of(values)
         for count in np.unique(counts[first < last]):
@@ -261,6 +270,20 @@ class Engine:
                 widths = (float(lines.variance[number]), float(lines.lorentz[number]))
                 bends = (bent[0][row], bent[1][row])
                 yield Copies(int(line), int(number), window, grid, widths, nodes.weights[row], bends)
+
+    def _bursts(self, index: int, lines: Lines) -> Iterator[Burst]:
+        """Yield each line over the time of flight that reaches the points."""
+        assert lines.rise is not None and lines.decay is not None  # noqa: PT018
+        position = lines.position[0]
+        if index not in self._windows:
+            short, long = reaches(lines.variance, lines.lorentz, lines.rise, lines.decay, self._share)
+            first, last = np.searchsorted(self.x, position - short), np.searchsorted(self.x, position + long)
+            self._windows[index] = (first, last, np.ones(position.size, dtype=np.int64))
+        first, last, _ = self._windows[index]
+        shapes = np.stack([lines.rise, lines.decay, lines.variance, lines.lorentz], axis=1).tolist()
+        for number in np.flatnonzero(first < last):
+            window = slice(int(first[number]), int(last[number]))
+            yield Burst(0, int(number), window, self.x[window] - position[number], tuple(shapes[number]))
 
     def _window(self, index: int, lines: Lines, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return first and last point and number of copies of each line, shape (lines, r) each; GSAS-II's rules."""

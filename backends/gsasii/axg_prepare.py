@@ -10,6 +10,7 @@ from axg_axial import AXIAL_FLOOR
 from axg_build import DEFAULT_RADIUS_MM, build_phase, start_values
 from axg_model import build_model
 from axg_pattern import NARROW, Engine
+from axg_quantities import FLIGHT_POSITION, FLIGHT_SHAPE
 from axg_state import PhaseModel, State
 from axr_curves import chebyshev_rows, match_factors, peak_width, seed_background
 from axr_wire import Refused
@@ -46,8 +47,10 @@ def prepare(request: dict[str, Any], arrays: dict[str, np.ndarray]) -> State:
         Refused: the input cannot be refined by this engine.
     """
     settings = _checked_settings(request["settings"])
-    if request["axis"] != "two_theta_deg":
-        raise Refused("input", "axis_unsupported", f"This backend refines against 2theta, not {request['axis']}.")
+    flight = request["instrument"].get("flight")
+    if request["axis"] != ("two_theta_deg" if flight is None else "tof_us"):
+        text = f"This backend refines against 2theta, or times of flight with a calibration, not {request['axis']}."
+        raise Refused("input", "axis_unsupported", text)
     if not request["structures"]:
         raise Refused("input", "no_phase", "There is no phase to refine.")
     notices: Notices = []
@@ -89,7 +92,9 @@ def _checked_pattern(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndar
     if not (sound and np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.all(np.isfinite(sigma))):
         raise Refused("input", "pattern_invalid", "The pattern's arrays differ in length or are not finite.")
     if np.any(np.diff(x) <= 0.0) or np.any(sigma <= 0.0):
-        raise Refused("input", "pattern_invalid", "2theta must rise from point to point and every esd be positive.")
+        raise Refused(
+            "input", "pattern_invalid", "The abscissa must rise from point to point and every esd be positive."
+        )
     return x, y, sigma
 
 
@@ -102,6 +107,8 @@ def _empty(
 ) -> State:
     """Return the state before anything was read from the data."""
     lines = given["lines"]
+    if given.get("flight") is not None:
+        return _flight(given, phases, arrays, settings)
     if not lines or any(line["wavelength_angstrom"] <= 0 for line in lines):
         raise Refused("input", "wavelength_missing", "The instrument has no wavelength.")
     neutron, geometry = given["radiation"] == "neutron", given["geometry"]
@@ -114,9 +121,6 @@ def _empty(
         notices.append(("goniometer_radius_assumed", text + "A specimen displacement in mm scales with it."))
     first = float(lines[0]["wavelength_angstrom"])
     two = not neutron and len(lines) > 1
-    limits = settings.get("two_theta_limits")
-    if limits is not None and not float(limits[0]) < float(limits[1]):
-        raise Refused("input", "range_reversed", "two_theta_limits must be (lower, upper).")
     return State(
         radiation=given["radiation"],
         geometry=geometry,
@@ -129,8 +133,46 @@ def _empty(
         x=arrays[0],
         y=arrays[1],
         sigma=arrays[2],
-        limits=None if limits is None else (float(limits[0]), float(limits[1])),
+        limits=_limits(settings),
         excluded=tuple((float(a), float(b)) for a, b in settings.get("excluded_regions") or ()),
+    )
+
+
+def _limits(settings: dict[str, Any]) -> tuple[float, float] | None:
+    limits = settings.get("two_theta_limits")
+    if limits is not None and not float(limits[0]) < float(limits[1]):
+        raise Refused("input", "range_reversed", "two_theta_limits must be (lower, upper).")
+    return None if limits is None else (float(limits[0]), float(limits[1]))
+
+
+def _flight(
+    given: dict[str, Any],
+    phases: list[PhaseModel],
+    arrays: tuple[np.ndarray, np.ndarray, np.ndarray],
+    settings: dict[str, Any],
+) -> State:
+    """Return the state over the time of flight before anything was read from the data."""
+    bank = given["flight"]
+    values = {"background.0": 0.0, "instrument.zero": float(bank["zero"]), "absorption": 0.0}
+    values |= {f"instrument.{key}": float(bank[f"dif_{key[-1].lower()}"]) for key in FLIGHT_POSITION}
+    values |= {f"profile.{key}": float(bank[key.lower().replace("-", "_")]) for key in FLIGHT_SHAPE}
+    for phase in phases:
+        values |= start_values(phase)
+    return State(
+        radiation=given["radiation"],
+        geometry=given["geometry"],
+        radius_mm=DEFAULT_RADIUS_MM[given["geometry"]],
+        second_line=None,
+        polarization=0.5,
+        phases=tuple(phases),
+        values=values,
+        background=("chebyschev-1", 1),
+        x=arrays[0],
+        y=arrays[1],
+        sigma=arrays[2],
+        limits=_limits(settings),
+        excluded=tuple((float(a), float(b)) for a, b in settings.get("excluded_regions") or ()),
+        flight=(float(bank["two_theta_deg"]), float(bank["path_m"])),
     )
 
 
@@ -179,7 +221,7 @@ def _seed_width(
     """Give the whole width to the instrument, or its Lorentzian part to the phases where asked."""
     values: dict[str, float] = {}
     seed = settings.get("size_seed")
-    if given["profile"] is None:
+    if given["profile"] is None and state.flight is None:
         notices.append(("profile_seeded", f"Peak widths start from the data's typical width of {width:.4f} deg."))
         if state.radiation == "neutron":
             return {"profile.W": width**2}

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from axg_broadening import gsasii_harmonic
 from axg_model import Model, background_entry, instrument_entry, phase_entry, sample_entry, set_parameters, shape_entry
+from axg_quantities import FLIGHT_POSITION, FLIGHT_SHAPE
 from axg_state import PhaseModel, State
 from GSASII import GSASIIscriptable as G2sc
 from GSASII import GSASIIstrIO as G2strIO
@@ -26,6 +27,7 @@ __all__ = ["Written", "write_project"]
 
 _LINEAR = {"profile.U": "U", "profile.V": "V", "profile.W": "W", "profile.X": "X", "profile.Y": "Y", "profile.Z": "Z"}
 _INSTRUMENT = {"instrument.zero": "Zero", "profile.SH/L": "SH/L", "instrument.ka2_ratio": "I(L2)/I(L1)", **_LINEAR}
+_INSTRUMENT |= {f"instrument.{key}": key for key in FLIGHT_POSITION} | {f"profile.{key}": key for key in FLIGHT_SHAPE}
 _SAMPLE = {"sample.displacement": "Shift", "sample.transparency": "Transparency", "absorption": "Absorption"}
 _SAMPLE |= {"sample.offset_across": "DisplaceX", "sample.offset_along": "DisplaceY"}
 
@@ -87,7 +89,10 @@ def write_project(model: Model, released: set[str], folder: Path) -> Written:
 def _histogram(project: Any, state: State, released: set[str], folder: Path) -> Any:
     """Add the pattern from a file of ours, and put our arrays and weights in place of what GSAS-II read."""
     source = folder / "pattern.xye"
-    np.savetxt(source, np.stack([state.x, state.y, state.sigma], axis=1), fmt="%.10g")
+    rows = np.stack([state.x, state.y, state.sigma], axis=1)
+    if state.flight is not None:  # GSAS-II drops the last point of these
+        rows = np.vstack([rows, rows[-1] + [rows[-1, 0] - rows[-2, 0], 0.0, 0.0]])
+    np.savetxt(source, rows, fmt="%.10g")
     entry = instrument_entry(state)
     for name, key in _INSTRUMENT.items():
         if key in entry:

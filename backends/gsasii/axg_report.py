@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 from axg_adp import COMPONENTS, positive
+from axg_flight import maxima
 from axg_lines import FLOOR, Lines
 from axg_model import CELL, Model, cell_of
-from axg_names import UNITS, Catalog, quantity_of
+from axg_names import Catalog
 from axg_pattern import Computed
+from axg_quantities import unit_of
 from axg_solve import Limits, Outcome
 from axg_state import State
 from GSASII import GSASIIElem as G2elem
@@ -35,9 +37,9 @@ def reflection_arrays(model: Model, seen: Computed) -> dict[str, np.ndarray]:
     for index, lines in enumerate(seen.lines):
         rows = model.reflections(index)["RefList"]
         weights = [1.0] if len(lines.position) == 1 else [1.0, seen.values["instrument.ka2_ratio"]]
-        fwhm, eta = _widths(lines)
+        away, fwhm, eta = _seen(lines)
         for line, weight in enumerate(weights):
-            position = lines.position[line]
+            position = lines.position[line] + away
             keep = np.isfinite(position) & (position >= model.x[0]) & (position <= model.x[-1])
             columns = {
                 "phase": np.full(len(rows), index),
@@ -47,8 +49,8 @@ def reflection_arrays(model: Model, seen: Computed) -> dict[str, np.ndarray]:
                 "position": position,
                 "fwhm": fwhm,
                 "eta": eta,
-                # GSAS-II's peak shapes have unit area in centidegrees
-                "intensity": 0.01 * weight * lines.factor * seen.f2[index],
+                # GSAS-II's peak shapes have unit area in centidegrees, or microseconds
+                "intensity": (0.01 if lines.rise is None else 1.0) * weight * lines.factor * seen.f2[index],
                 "f2_calc": seen.f2[index],
                 "multiplicity": rows[:, 3].astype(np.int64),
             }
@@ -57,9 +59,19 @@ def reflection_arrays(model: Model, seen: Computed) -> dict[str, np.ndarray]:
     return {name: np.concatenate(columns) for name, columns in found.items()}
 
 
-def _widths(lines: Lines) -> tuple[np.ndarray, np.ndarray]:
-    """Return width (degrees) and Lorentzian share (Thompson, Cox & Hastings 1987, 10.1107/S0021889887087090)."""
-    gauss, lorentz = 2.35482 * np.sqrt(lines.variance) / 100.0, lines.lorentz / 100.0
+def _seen(lines: Lines) -> tuple[np.ndarray | float, np.ndarray, np.ndarray]:
+    """Return how far each maximum stands from the position, width and Lorentzian share.
+
+    The maximum differs where the exponentials of a line over the time of flight do.
+    """
+    if lines.rise is None or lines.decay is None:
+        return (0.0, *_widths(lines, 0.01))
+    return (*maxima(lines.variance, lines.lorentz, lines.rise, lines.decay), _widths(lines, 1.0)[1])
+
+
+def _widths(lines: Lines, unit: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return width and Lorentzian share (Thompson, Cox & Hastings 1987, 10.1107/S0021889887087090)."""
+    gauss, lorentz = 2.35482 * np.sqrt(lines.variance) * unit, lines.lorentz * unit
     terms = (1.0, 2.69269, 2.42843, 4.47163, 0.07842, 1.0)
     total = sum(c * gauss ** (5 - n) * lorentz**n for n, c in enumerate(terms)) ** 0.2
     share = lorentz / total
@@ -114,7 +126,7 @@ def parameter_rows(state: State, catalog: Catalog, limits: Limits, released: set
             {
                 "name": name,
                 "value": value,
-                "unit": UNITS[quantity_of(name)],
+                "unit": unit_of(name, flight=state.flight is not None),
                 "released": free,
                 "esd": esd if esd or free else None,
                 "lower": lower if math.isfinite(lower) else None,
@@ -156,7 +168,7 @@ def phase_rows(state: State, model: Model, catalog: Catalog, outcome: Outcome) -
         fraction = fractions[index]
         if fraction is not None:
             derived.append(derived_row(f"{prefix}.weight_fraction", fraction["value"], fraction["esd"], ""))
-        derived.extend(_microstructure(prefix, state.values, esds))
+        derived.extend(_microstructure(prefix, state, esds))
     return phases, derived
 
 
@@ -242,21 +254,29 @@ def _refined(state: State, index: int) -> _Row:
     return {**phase.domain, "cell": cell_of(phase, state.values), "atoms": atoms}
 
 
-def _microstructure(prefix: str, values: dict[str, float], esds: dict[str, float]) -> list[_Row]:
-    """Return size and microstrain as GSAS-II states them: FWHM = lambda/(L cos theta) and FWHM = strain tan theta."""
-    rows = []
+def _microstructure(prefix: str, state: State, esds: dict[str, float]) -> list[_Row]:
+    """Return size and microstrain as GSAS-II states them: FWHM = lambda/(L cos theta) and FWHM = strain tan theta.
+
+    Over the time of flight FWHM = difC d^2/L and FWHM = difC d strain.
+    """
+    rows, values = [], state.values
+    # what a width is divided by to give lambda/L, and strain
+    if state.flight is None:
+        per_size, per_strain = values["instrument.wavelength"] / math.radians(1.0), math.radians(1.0)
+    else:
+        per_size, per_strain = values["instrument.difC"], 1.0 / values["instrument.difC"]
     for tail, part in (("", ""), (".axial", "_axial")):
         size, strain = values.get(f"{prefix}.size{tail}", 0.0), values.get(f"{prefix}.strain{tail}", 0.0)
         if size > 0.0:
-            length = 0.1 * values["instrument.wavelength"] / math.radians(size)
+            length = 0.1 * per_size / size
             esd = esds.get(f"{prefix}.size{tail}")
             name = f"{prefix}.crystallite_size{part}_nm"
             rows.append(derived_row(name, length, None if not esd else length * esd / size, "nm (K=1)"))
         if strain > 0.0:
             esd = esds.get(f"{prefix}.strain{tail}")
-            scaled = None if not esd else 100.0 * math.radians(esd)
+            scaled = None if not esd else 100.0 * per_strain * esd
             name = f"{prefix}.microstrain{part}_percent"
-            rows.append(derived_row(name, 100.0 * math.radians(strain), scaled, "percent (FWHM)"))
+            rows.append(derived_row(name, 100.0 * per_strain * strain, scaled, "percent (FWHM)"))
     return rows + _texture_index(prefix, values)
 
 

@@ -12,7 +12,6 @@ singularity away; one call of GSAS-II's pseudo-Voigt per line remains.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,14 +128,14 @@ class Copies:
     weights: np.ndarray
     bends: tuple[np.ndarray, np.ndarray]
 
-    def sum(self, plain: Callable[..., np.ndarray]) -> np.ndarray:
+    def plain(self) -> np.ndarray:
         """Return the line's profile, shape (points,), unit area in centidegrees."""
-        values = plain(self.grid.size, self.grid.ravel(), *self.widths)
+        values = PLAIN(self.grid.size, self.grid.ravel(), *self.widths)
         return np.asarray(self.weights @ np.asarray(values, dtype=np.float64).reshape(self.grid.shape))
 
-    def sums(self, slopes: Callable[..., tuple[np.ndarray, ...]]) -> np.ndarray:
+    def slopes(self) -> np.ndarray:
         """Return the profile and its derivatives by position, variance, width and SH/L, shape (5, points)."""
-        found = np.array(slopes(self.grid.size, self.grid.ravel(), *self.widths), dtype=np.float64)
+        found = np.array(SLOPES(self.grid.size, self.grid.ravel(), *self.widths), dtype=np.float64)
         value, by_grid, by_variance, by_width = found.reshape(4, *self.grid.shape)
         moved, weighted = self.bends
         by_axial = weighted @ value + (self.weights * moved) @ by_grid

@@ -11,8 +11,9 @@ import numpy as np
 from axg_lebail import matched_point
 from axg_lsq import Fit, Settings, minimise, without_hidden
 from axg_model import build_model
-from axg_names import Catalog, Column, quantity_of
+from axg_names import Catalog, Column
 from axg_pattern import FULL, NARROW, Engine
+from axg_quantities import quantity_of
 from axg_restraints import Restraints
 from axg_state import State
 from axr_wire import Refused

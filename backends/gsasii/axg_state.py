@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import struct
 import zlib
 from dataclasses import asdict, dataclass, field, replace
@@ -83,6 +84,8 @@ class State:
         mode: ``rietveld`` or ``lebail``.
         intensities: for each phase rows (h, k, l, F^2) of a profile match.
         equal_uiso: names of the phases whose atoms' displacement parameters keep their proportions.
+        flight: scattering angle (degrees) and flight path (m) of a time-of-flight bank, None for constant wavelength;
+            with it x, limits and excluded are microseconds.
         notices: what to repeat with every result: (code, text).
         last: record of the fit that made this state, JSON, or empty.
     """
@@ -107,8 +110,14 @@ class State:
     background_debye: int = 0
     fixed_background: tuple[tuple[float, float], ...] = ()
     restraints: tuple[tuple[str | float, ...], ...] = ()
+    flight: tuple[float, float] | None = None
     notices: tuple[tuple[str, str], ...] = ()
     last: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def wavelength(self) -> float:
+        """Wavelength of the first line, angstrom; NaN over the time of flight."""
+        return self.values.get("instrument.wavelength", math.nan)
 
     def used(self) -> np.ndarray:
         """Return the mask of the points that are fitted, shape (n,), bool."""
@@ -126,7 +135,7 @@ class State:
 
 _NUMBERS = ("radiation", "geometry", "radius_mm", "second_line", "polarization", "values", "background")
 _BACKGROUND = ("background_peaks", "background_debye", "fixed_background")
-_MODEL = ("equal_uiso", *_BACKGROUND, "restraints")
+_MODEL = ("equal_uiso", *_BACKGROUND, "restraints", "flight")
 _JSON = (*_NUMBERS, "limits", "excluded", "mode", "intensities", *_MODEL, "notices")
 
 
@@ -173,6 +182,7 @@ def _decoded(blocks: list[bytes]) -> State:
         background_debye=body.get("background_debye", 0),
         fixed_background=tuple((x, y) for x, y in body.get("fixed_background", ())),
         restraints=tuple(tuple(row) for row in body.get("restraints", ())),
+        flight=None if body.get("flight") is None else (body["flight"][0], body["flight"][1]),
         notices=tuple((code, text) for code, text in body["notices"]),
         last=json.loads(zlib.decompress(blocks[1])) if blocks[1] else {},
     )

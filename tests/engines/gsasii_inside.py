@@ -20,19 +20,20 @@ import numpy as np  # noqa: E402
 
 def functions(state: Any, x: np.ndarray) -> dict[str, float]:
     """Compare every background function, with what stands beside it, with GSAS-II's."""
-    from axg_background import FUNCTIONS, Background
+    from axg_background import FUNCTIONS, TIMELESS, Background
     from axg_edits import apply_edits
     from axg_model import build_model
     from GSASII import GSASIIpwd as G2pwd
 
     worst = {}
-    for kind in FUNCTIONS:
+    for kind in FUNCTIONS if state.flight is None else TIMELESS:
         edit = {"kind": "background", "values": {"function": kind, "terms": 5}}
         shaped = {f"background.{number}": 10.0 + 3.0 * number for number in range(5)}
         changed = apply_edits(state, [edit]).with_values(shaped)
         with contextlib.redirect_stdout(io.StringIO()):
             parameters = build_model(changed).parameters
-            theirs = G2pwd.getBackground(":0:", parameters, kind, "PXC" if state.radiation == "xray" else "PNC", x)[0]
+            probe = "PXC" if state.radiation == "xray" else "PNC" if state.flight is None else "PNT"
+            theirs = G2pwd.getBackground(":0:", parameters, kind, probe, x)[0]
         ours = Background(changed, x).compute(changed.values).y
         worst[kind] = float(np.max(np.abs(ours - theirs)) / np.max(np.abs(theirs)))
     return worst
@@ -66,6 +67,10 @@ def main() -> dict[str, object]:
     ):
         pairs = [(row[:, column], ours(lines, f2)) for row, lines, f2 in zip(rows, seen.lines, seen.f2, strict=True)]
         answer[name] = max(float(np.nanmax(np.abs(a / b - 1.0))) for a, b in pairs)
+    if state.flight is not None:
+        ours = [lines.exponentials for lines in seen.lines]
+        pairs = [(row[:, 12 + k], both[k]) for row, both in zip(rows, ours, strict=True) for k in (0, 1)]
+        answer["exponentials"] = max(float(np.max(np.abs(a / b - 1.0))) for a, b in pairs)
     answer["functions"] = functions(state, model.x)
     columns = tuple(build_catalog(model).columns.values())
     jacobian = engine.compute(state.values, columns).jacobian

@@ -8,8 +8,16 @@ from collections.abc import Sequence
 import gemmi
 import numpy as np
 
-from autoxrd.domain.instrument import ANODE_LINES, EmissionLine, Geometry, Instrument, Profile, Radiation
-from autoxrd.domain.pattern import Pattern
+from autoxrd.domain.instrument import (
+    ANODE_LINES,
+    EmissionLine,
+    FlightBank,
+    Geometry,
+    Instrument,
+    Profile,
+    Radiation,
+)
+from autoxrd.domain.pattern import AxisKind, Pattern
 from autoxrd.domain.structure import AtomSite, CrystalStructure, UnitCell
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult, EngineSession
 
@@ -26,6 +34,33 @@ NEUTRON = Instrument(
     (EmissionLine(1.5),),
     goniometer_radius_mm=500.0,
     profile=Profile(u=0.1, v=-0.1, w=0.1),
+)
+
+
+BANK = Instrument(
+    Radiation.NEUTRON,
+    Geometry.DEBYE_SCHERRER,
+    (),
+    profile_calibrated=True,
+    flight=FlightBank(
+        two_theta_deg=90.0,
+        path_m=60.0,
+        dif_c=22580.0,
+        dif_a=-1.0,
+        dif_b=2.0,
+        zero=-5.0,
+        alpha=0.15,
+        beta_0=0.1,
+        beta_1=0.003,
+        beta_q=0.002,
+        sig_0=60.0,
+        sig_1=50.0,
+        sig_2=150.0,
+        sig_q=3.0,
+        x=1.0,
+        y=1.0,
+        z=0.5,
+    ),
 )
 
 
@@ -106,6 +141,29 @@ def simulated(
     _, result = session.execute(root, EngineCommand(cycles=0, edits=tuple(truth), gains=False))
     y = result.y_calc if seed is None else np.random.default_rng(seed).poisson(result.y_calc).astype(float)
     return dataclasses.replace(blank, y=y, sigma=np.sqrt(np.maximum(y, 1.0))), result
+
+
+def timed(
+    session: EngineSession,
+    instrument: Instrument,
+    phases: Sequence[CrystalStructure],
+    truth: Sequence[Edit],
+    *,
+    lower: float = 20000.0,
+    upper: float = 70000.0,
+    step: float = 8e-4,
+    seed: int | None = 7,
+    counts: float = 300.0,
+) -> tuple[Pattern, EngineResult]:
+    """The same over the time of flight, in channels of equal relative width; ``counts`` per unit of intensity."""
+    x = lower * (1.0 + step) ** np.arange(int(np.log(upper / lower) / np.log1p(step)))
+    blank = Pattern(x=x, y=np.full(x.size, 10.0), sigma=np.ones(x.size), axis=AxisKind.TOF)
+    root = session.prepare(blank, instrument, phases, {})
+    _, result = session.execute(root, EngineCommand(cycles=0, edits=tuple(truth), gains=False))
+    y = result.y_calc
+    if seed is not None:
+        y = np.random.default_rng(seed).poisson(counts * y) / counts
+    return dataclasses.replace(blank, y=y, sigma=np.sqrt(np.maximum(y, 1.0 / counts) / counts)), result
 
 
 def parameter(result: EngineResult, name: str) -> tuple[float, float | None]:

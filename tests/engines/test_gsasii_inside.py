@@ -15,7 +15,7 @@ from autoxrd.engines.executor import ProtocolSession
 from autoxrd.engines.gsasii import find_interpreter
 from autoxrd.engines.protocol import Edit, EngineCommand
 from autoxrd.resources import resource_path
-from tests.engines.samples import FLUORITE, LAB, NEUTRON, RUTILE, ZINCITE, simulated, values
+from tests.engines.samples import BANK, FLUORITE, LAB, NEUTRON, RUTILE, ZINCITE, simulated, timed, values
 
 pytestmark = pytest.mark.gsasii
 
@@ -74,6 +74,25 @@ NEUTRON_VALUES = values(
 )
 
 
+FLIGHT_VALUES = (
+    TEXTURE,
+    Edit("harmonics", {"phase": "fluorite", "order": 4}),
+    Edit("broadening", {**UNIAXIAL, "effect": "strain"}),
+    *values(
+        phase__zincite__scale=30.0,
+        phase__fluorite__scale=20.0,
+        phase__zincite__preferred_orientation=0.8,
+        phase__zincite__extinction=0.5,
+        phase__zincite__strain=10.0,
+        phase__zincite__strain__axial=20.0,
+        phase__fluorite__size=3.0,
+        phase__fluorite__preferred_orientation__C_4_1=0.5,
+        absorption=0.3,
+        background__0=10.0,
+    ),
+)
+
+
 def inside(
     session: ProtocolSession,
     instrument: Instrument,
@@ -81,7 +100,9 @@ def inside(
     edits: tuple[Edit, ...],
     folder: Path,
 ) -> dict[str, Any]:
-    pattern, _ = simulated(session, instrument, phases, edits, seed=None, upper=75.0, step=0.1)
+    make = simulated if instrument.flight is None else timed
+    span = {"upper": 75.0, "step": 0.1} if instrument.flight is None else {"upper": 50000.0, "step": 1.5e-3}
+    pattern, _ = make(session, instrument, phases, edits, seed=None, **span)
     root = session.prepare(pattern, instrument, phases, {})
     snapshot, _ = session.execute(root, EngineCommand(cycles=0, edits=edits, gains=False))
     (folder / "snapshot").write_bytes(snapshot.payload)
@@ -92,7 +113,7 @@ def inside(
     return answer
 
 
-@pytest.mark.parametrize("probe", ["xray", "anisotropic", "neutron"])
+@pytest.mark.parametrize("probe", ["xray", "anisotropic", "neutron", "flight"])
 def test_lines_are_those_of_gsasii_and_derivatives_those_of_the_pattern(
     probe: str, gsasii: ProtocolSession, tmp_path: Path
 ) -> None:
@@ -100,6 +121,9 @@ def test_lines_are_those_of_gsasii_and_derivatives_those_of_the_pattern(
         found = inside(gsasii, LAB, (ZINCITE, FLUORITE), (TEXTURE, PEAK, DEBYE, *LAB_VALUES), tmp_path)
     elif probe == "anisotropic":
         found = inside(gsasii, LAB, (ZINCITE, FLUORITE), ANISOTROPIC, tmp_path)
+    elif probe == "flight":
+        found = inside(gsasii, BANK, (ZINCITE, FLUORITE), FLIGHT_VALUES, tmp_path)
+        assert found["exponentials"] < 1e-9
     else:
         found = inside(gsasii, NEUTRON, (RUTILE,), (TENSORS, *NEUTRON_VALUES), tmp_path)
     for name in ("position", "variance"):

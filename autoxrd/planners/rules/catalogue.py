@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from autoxrd.domain.action import ActionKind, Stage
 from autoxrd.domain.instrument import Geometry, Radiation
 
-__all__ = ["CURRICULUM", "QUANTITY_BOUNDS", "Rule", "Thresholds", "order_of"]
+__all__ = ["CURRICULUM", "QUANTITY_BOUNDS", "Rule", "Thresholds", "bounds_of", "order_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,26 @@ QUANTITY_BOUNDS: dict[str, tuple[float, float]] = {
     "occupancy": (0.0, 1.0),
     "preferred_orientation": (0.2, 3.0),
 }
+# crystallites of 3 nm; 5 %, as above; mu R per angstrom: beyond 2 a cylinder lets nothing through worth a correction
+_LEAST_CRYSTALLITE_ANGSTROM, _MOST_STRAIN, _MOST_ABSORPTION = 30.0, 0.05, 2.0
+
+
+def bounds_of(selector: str, dif_c: float | None) -> tuple[float, float] | None:
+    """Return the limits of what a selector frees, in its own unit; None where an action sets none.
+
+    Over the time of flight the widths of size and strain are DIFC d^2 / L and DIFC d times the strain, FWHM.
+
+    Args:
+        selector: of one quantity.
+        dif_c: DIFC of a time-of-flight bank, microseconds per angstrom; None for constant wavelength.
+    """
+    quantity = selector.rsplit(".", 1)[-1]
+    if dif_c is not None:
+        wide = {"size": dif_c / _LEAST_CRYSTALLITE_ANGSTROM, "strain": dif_c * _MOST_STRAIN}
+        wide["absorption"] = _MOST_ABSORPTION
+        if quantity in wide:
+            return 0.0, wide[quantity]
+    return QUANTITY_BOUNDS.get(quantity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +125,8 @@ class Rule:
         heavy_only: with X-rays not for hydrogen, which they hardly see.
         shared_sites: only for atoms that share their site with another species.
         uncalibrated_only: only where the instrument's widths are not known.
+        flight: only over the time of flight.
+        why_flight: what takes the place of ``why`` there, where the law is another.
         shared_uiso: one displacement parameter for all atoms of a phase (True), or only where the data tell the
             atoms apart (False); None for rules about anything else.
         source: where the rule comes from.
@@ -124,6 +146,8 @@ class Rule:
     heavy_only: bool = False
     shared_sites: bool = False
     uncalibrated_only: bool = False
+    flight: bool = False
+    why_flight: str = ""
     shared_uiso: bool | None = None
     waits_for: tuple[str, ...] = ()
 
@@ -155,6 +179,7 @@ def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...],
 
 
 _MCCUSKER = "McCusker et al. 1999, doi:10.1107/S0021889898009856"
+_FLIGHT = "Von Dreele, Jorgensen & Windsor 1982, doi:10.1107/S0021889882012722"
 _TOBY = "Toby 2024, doi:10.1107/S1600576723011032"
 
 CURRICULUM: tuple[Rule, ...] = (
@@ -239,6 +264,7 @@ CURRICULUM: tuple[Rule, ...] = (
         "Lorentzian broadening that goes as 1/cos(theta), by phase",
         "Thompson, Cox & Hastings 1987, doi:10.1107/S0021889887087090",
         features=("width.low",),
+        why_flight="Lorentzian broadening that goes as d^2, by phase",
     ),
     Rule(
         "strain",
@@ -249,6 +275,7 @@ CURRICULUM: tuple[Rule, ...] = (
         "Lorentzian broadening that goes as tan(theta), by phase",
         "Thompson, Cox & Hastings 1987, doi:10.1107/S0021889887087090",
         features=("width.trend",),
+        why_flight="Lorentzian broadening that goes as d, by phase",
     ),
     Rule(
         "axial",
@@ -334,5 +361,36 @@ CURRICULUM: tuple[Rule, ...] = (
         "line widths still differ from the calibrated ones after all that belongs to the specimen",
         _TOBY,
         features=("width.low", "width.trend"),
+    ),
+    Rule(
+        "flight_widths",
+        "profile",
+        ActionKind.PROFILE,
+        Stage.STRUCTURE,
+        ("profile.sig-1", "profile.sig-2"),
+        "Gaussian widths still differ from the calibrated ones after all that belongs to the specimen",
+        _FLIGHT,
+        features=("width.low", "width.high"),
+        flight=True,
+    ),
+    Rule(
+        "flight_exponentials",
+        "profile",
+        ActionKind.PROFILE,
+        Stage.STRUCTURE,
+        ("profile.alpha", "profile.beta-0", "profile.beta-1"),
+        "rise or decay of the lines differ from the calibrated ones",
+        _FLIGHT,
+        flight=True,
+    ),
+    Rule(
+        "flight_absorption",
+        "vibration",
+        ActionKind.ABSORPTION,
+        Stage.STRUCTURE,
+        ("absorption",),
+        "intensities fall with wavelength as absorption in a cylinder makes them",
+        "Hewat 1979, doi:10.1107/S0567739479000504",
+        flight=True,
     ),
 )

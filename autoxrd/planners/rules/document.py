@@ -65,6 +65,7 @@ def _limits(rule: Rule) -> list[str]:
         (rule.uncalibrated_only, "widths not given by an instrument file"),
         (rule.shared_uiso is True, "one parameter for the phase"),
         (rule.shared_uiso is False, "where the data tell the atoms apart"),
+        (rule.flight, "time of flight"),
         (not rule.together, "one at a time"),
         (bool(rule.waits_for), f"after a refusal only once one of {', '.join(rule.waits_for)} was freed"),
     )

@@ -156,6 +156,8 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
     """Return what a rule could release from a state, best first."""
     if rule.uncalibrated_only and context.instrument.profile_calibrated:
         return []
+    if rule.flight and context.instrument.flight is None:
+        return []
     free = {s: f for s, f in _gains(state, rule, thresholds).items() if s not in state.released and "@" not in s}
     worth = {
         selector: feature

@@ -7,7 +7,7 @@ import math
 from autoxrd.domain.action import Action, ActionKind, Bound, Evidence, Prediction, Stage
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
-from autoxrd.planners.rules.catalogue import QUANTITY_BOUNDS, Thresholds
+from autoxrd.planners.rules.catalogue import Thresholds, bounds_of
 from autoxrd.planners.rules.options import EQUAL_UISO, Option, significant
 
 __all__ = ["joint_action", "write_action"]
@@ -32,7 +32,7 @@ def write_action(option: Option, state: FitState, state_id: str, thresholds: Thr
     for name in seen[:2]:
         level = float(state.features[name].value or 0.0)
         evidence.append(_claim(name, level, 0.5 * abs(level), state_id))
-    bounds, settings = _bounds(option), _settings(option, state)
+    bounds, settings = _bounds(option, state), _settings(option, state)
     kind = ActionKind.BACKGROUND if option.selectors[best] == "background" else option.rule.kind
     more_terms = kind is ActionKind.BACKGROUND_MODEL
     return Action(
@@ -70,15 +70,17 @@ def _claim(feature: str, value: float, threshold: float, state_id: str) -> Evide
     return Evidence(feature=feature, value=value, comparison=comparison, threshold=threshold, source=state_id)
 
 
-def _quantity(selector: str) -> str:
-    return selector.rsplit(".", 1)[-1]
+def _dif_c(state: FitState) -> float | None:
+    """Return DIFC over the time of flight, None for constant wavelength."""
+    return next((p.value for p in state.parameters if p.name == "instrument.difC"), None)
 
 
-def _bounds(option: Option) -> tuple[Bound, ...]:
+def _bounds(option: Option, state: FitState) -> tuple[Bound, ...]:
     """Give each parameter of a bounded quantity its limits, by full name."""
     found: list[Bound] = []
+    dif_c = _dif_c(state)
     for selector in option.selectors:
-        limits = QUANTITY_BOUNDS.get(_quantity(selector))
+        limits = bounds_of(selector, dif_c)
         if limits is not None:
             found.append(Bound(selector=selector, lower=limits[0], upper=limits[1]))
     return tuple(found)
@@ -103,8 +105,9 @@ def _rationale(option: Option, state: FitState, gain: str, value: float, seen: l
     names = ", ".join(option.selectors[:6]) + (" and others" if len(option.selectors) > 6 else "")
     count = f"{option.n_parameters} parameter" + ("" if option.n_parameters == 1 else "s")
     alone = f"{gain.removeprefix(GAIN_PREFIX)} alone {100 * value:.2g} %"
+    why = option.rule.why if _dif_c(state) is None else option.rule.why_flight or option.rule.why
     parts = [
-        f"{option.rule.why[0].upper()}{option.rule.why[1:]}.",
+        f"{why[0].upper()}{why[1:]}.",
         f"Releasing {names} ({count}) promises to lower chi^2 by {100 * option.drop:.2g} % ({alone}).",
     ]
     for name in seen[:2]:

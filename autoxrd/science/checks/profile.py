@@ -20,6 +20,8 @@ def check_profile(result: FitArrays, parameters: Parameters, context: MeasureCon
     found = _floor(result, context.limits)
     if context.axis is AxisKind.TWO_THETA:
         found += _imaginary(result, parameters, context.limits)
+    elif context.axis is AxisKind.TOF:
+        found += _imaginary_flight(result, parameters, context.limits)
     for phase in result.phases:
         found += _size_strain(phase.name, parameters, context)
         found += _texture(phase.name, parameters, context.limits)
@@ -49,13 +51,46 @@ def _imaginary(result: FitArrays, parameters: Parameters, limits: Limits) -> lis
     return found
 
 
+def _imaginary_flight(result: FitArrays, parameters: Parameters, limits: Limits) -> list[Violation]:
+    """The same over the time of flight, from the polynomials in d of variance and Lorentzian width."""
+    d = result.reflections.d_angstrom
+    if not d.size:
+        return []
+    grid = np.linspace(float(d.min()), float(d.max()), _GRID)
+    powers = {"profile.sig-0": 0, "profile.sig-1": 2, "profile.sig-2": 4, "profile.sig-q": 1}
+    design = {name: grid**power for name, power in powers.items()}
+    variance = np.sum([parameters.value(name) * row for name, row in design.items()], axis=0)
+    unsure = limits.esd_sigmas * _esd_of(result, design, grid)
+    found = []
+    for phase in result.phases:
+        x = parameters.value("profile.X") + parameters.value(f"phase.{phase.name}.strain")
+        y = parameters.value("profile.Y") + parameters.value(f"phase.{phase.name}.size")
+        lorentz = x * grid + y * grid**2 + parameters.value("profile.Z")
+        known = np.where((variance < 0.0) & (variance >= -unsure), 0.0, variance)
+        trouble = _first_trouble(known, lorentz)
+        if trouble is not None:
+            what, index = trouble
+            value = float(variance[index] if what == "H_G^2" else lorentz[index])
+            subject = f"phase.{phase.name}.profile"
+            text = (
+                f"{'The variance' if what == 'H_G^2' else what} of {subject} is {value:.3g} at d = {grid[index]:.4g}."
+            )
+            found.append(violation("width_imaginary", subject, text, value=value, limit=0.0, severity="hard"))
+    return found
+
+
 def _gauss_esd(result: FitArrays, tangent: np.ndarray) -> np.ndarray:
     """Return the esd of u tan^2 + v tan + w where these are refined, else 0; deg^2."""
-    names = list(result.covariance_names)
     design = {"profile.U": tangent**2, "profile.V": tangent, "profile.W": np.ones_like(tangent)}
+    return _esd_of(result, design, tangent)
+
+
+def _esd_of(result: FitArrays, design: dict[str, np.ndarray], grid: np.ndarray) -> np.ndarray:
+    """Return the esd of a sum of refined parameters times known curves, shape of the grid."""
+    names = list(result.covariance_names)
     free = [name for name in design if name in names]
     if not free:
-        return np.zeros_like(tangent)
+        return np.zeros_like(grid)
     rows = [names.index(name) for name in free]
     columns = np.array([design[name] for name in free])
     variance = np.einsum("ik,ij,jk->k", columns, np.asarray(result.covariance)[np.ix_(rows, rows)], columns)
@@ -117,30 +152,41 @@ def _floor(result: FitArrays, limits: Limits) -> list[Violation]:
 def _size_strain(name: str, parameters: Parameters, context: MeasureContext) -> list[Violation]:
     found = []
     limits = context.limits
-    wavelengths = context.instrument.wavelengths_angstrom
+    scherrer, unit = _units(parameters, context)
     for part in ("size", "size_gauss", "strain", "strain_gauss"):
         subject = f"phase.{name}.{part}"
         width = parameters.value(subject)
         if width == 0.0:
             continue
-        radians = float(np.deg2rad(width))
         if width < 0.0:
             esd = parameters.esd(subject)
             severity: Severity = "soft" if -width <= limits.esd_sigmas * esd else "hard"
-            text = f"{subject} is {width:.4g} degrees, negative."
+            text = f"{subject} is {width:.4g} {unit}, negative."
             found.append(violation("size_strain_range", subject, text, value=width, limit=0.0, severity=severity))
-        elif part.startswith("size") and wavelengths:
-            # Scherrer with K = 1: the volume-weighted column length
-            size_nm = 0.1 * wavelengths[0] / radians
+        elif part.startswith("size") and scherrer is not None:
+            size_nm = scherrer[0] / width
             if size_nm < limits.size_min_nm:
-                text = f"{subject} = {width:.3g} degrees means crystallites of {size_nm:.2f} nm."
+                text = f"{subject} = {width:.3g} {unit} means crystallites of {size_nm:.2f} nm."
                 found.append(violation("size_strain_range", subject, text, value=size_nm, limit=limits.size_min_nm))
-        elif part.startswith("strain") and 100.0 * radians > limits.strain_max_percent:
-            text = f"{subject} = {width:.3g} degrees means a microstrain of {100 * radians:.1f} % (FWHM)."
-            found.append(
-                violation("size_strain_range", subject, text, value=100 * radians, limit=limits.strain_max_percent)
-            )
+        elif part.startswith("strain") and scherrer is not None and width * scherrer[1] > limits.strain_max_percent:
+            percent = width * scherrer[1]
+            text = f"{subject} = {width:.3g} {unit} means a microstrain of {percent:.1f} % (FWHM)."
+            found.append(violation("size_strain_range", subject, text, value=percent, limit=limits.strain_max_percent))
     return found
+
+
+def _units(parameters: Parameters, context: MeasureContext) -> tuple[tuple[float, float] | None, str]:
+    """Return size (nm) times a width of size, strain (percent FWHM) over a width of strain, and the unit of widths.
+
+    Scherrer with K = 1, the volume-weighted column length. Over the time of flight the widths are DIFC d^2 / L and
+    DIFC d times the strain, given at d = 1 angstrom (Toby & Von Dreele 2013, doi:10.1107/S0021889813003531).
+    """
+    if context.axis is AxisKind.TOF:
+        dif_c = parameters.value("instrument.difC")
+        return (0.1 * dif_c, 100.0 / dif_c) if dif_c > 0.0 else None, "us"
+    wavelengths = context.instrument.wavelengths_angstrom
+    degree = float(np.deg2rad(1.0))
+    return (0.1 * (wavelengths[0] if wavelengths else np.inf) / degree, 100.0 * degree), "degrees"
 
 
 def _texture(name: str, parameters: Parameters, limits: Limits) -> list[Violation]:
