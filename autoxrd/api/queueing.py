@@ -30,6 +30,7 @@ def queue_job(context: ApiContext, identity: Identity, intake: Intake, *, idempo
         queue="light",
         files=intake.files,
         actor=identity.actor,
+        series=None if request.series is None else request.series.name,
     )
     done = submit(context.database, job, idempotency_key=idempotency_key)
     if not done.repeated:

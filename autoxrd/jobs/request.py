@@ -14,6 +14,7 @@ __all__ = [
     "JobRequest",
     "Measurement",
     "ModelWishes",
+    "SeriesPlace",
     "Standard",
 ]
 
@@ -97,6 +98,16 @@ class Inputs(_Strict):
     instrument: InputReference | None = None
 
 
+class SeriesPlace(_Strict):
+    """Where a pattern stands among others of one specimen; the jobs of one name are shown side by side."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    value: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    """What was varied: a temperature, a time."""
+    quantity: Annotated[str, Field(max_length=40)] = ""
+    unit: Annotated[str, Field(max_length=20)] = ""
+
+
 class JobRequest(_Strict):
     """A refinement to be done."""
 
@@ -116,6 +127,7 @@ class JobRequest(_Strict):
     model: ModelWishes = ModelWishes()
     """For the planners ``llm`` and ``hybrid``."""
     budgets: Budgets = Budgets()
+    series: SeriesPlace | None = None
     priority: Annotated[int, Field(ge=-10, le=10)] = 0
     """Among the jobs of one owner; owners among each other are served fairly."""
     review: Literal["none", "each_step"] = "none"
@@ -128,7 +140,9 @@ class JobRequest(_Strict):
 
     @model_validator(mode="after")
     def _no_control_characters(self) -> JobRequest:
-        texts = [self.title, self.model.note, *(ref.name for ref in self.references().values())]
+        place = self.series
+        texts = [self.title, self.model.note, *((place.name, place.quantity, place.unit) if place else ())]
+        texts += [ref.name for ref in self.references().values()]
         for facts in (self.sample, self.proposal, self.session):
             texts += [*facts, *(v for v in facts.values() if isinstance(v, str))]
         if any(not (char.isprintable() or char in "\n\t") for text in texts for char in text):

@@ -16,7 +16,7 @@ from autoxrd.report.tables import write_csv
 from autoxrd.report.trends import trend_figure
 from autoxrd.report.words import humanised
 
-__all__ = ["series_csv", "series_html", "write_series"]
+__all__ = ["series_csv", "series_html", "shown_row", "write_series"]
 
 _FILES = {"html": "series.html", "json": "series.json", "csv": "series.csv"}
 _SCRIPTS = ("plotly-basic.min.js", "trends.js")
@@ -114,7 +114,7 @@ def series_html(report: SeriesReport) -> str:
         .get_template("series.html.j2")
         .render(
             report=report,
-            rows=[_shown(row) for row in report.patterns],
+            rows=[shown_row(row) for row in report.patterns],
             names=_names(report),
             panels=figure["panels"],
             amorphous=any(row.amorphous is not None for row in report.patterns),
@@ -126,7 +126,7 @@ def series_html(report: SeriesReport) -> str:
     )
 
 
-def _shown(row: PatternRow) -> dict[str, object]:
+def shown_row(row: PatternRow) -> dict[str, object]:
     """Return a row as it is written in the page's table."""
     found = {phase.name: phase for phase in row.phases}
     phases = {

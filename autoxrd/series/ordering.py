@@ -13,7 +13,7 @@ from typing import Literal
 
 from autoxrd.errors import UserInputError
 
-__all__ = ["ORDERS", "Course", "Order", "Place", "chunks_of", "ordered", "read_values"]
+__all__ = ["ORDERS", "Course", "Order", "Place", "chunks_of", "ordered", "read_values", "value_in"]
 
 Order = Literal["file", "temperature", "time", "name"]
 ORDERS: tuple[Order, ...] = ("file", "temperature", "time", "name")
@@ -89,19 +89,31 @@ def ordered(
     return Course(places, order, quantity, _UNITS.get(quantity, ""))
 
 
-def _value(path: Path, quantity: str, known: Mapping[str, float], header: float | None) -> float | None:
-    if path.name in known:
-        return known[path.name]
-    stem = path.stem
+def value_in(name: str, quantity: str) -> float | None:
+    """Return the temperature (K) or the time (s) that a file's name states: ``run_300K.xy``, ``run_20min.xy``.
+
+    Args:
+        name: of the file.
+        quantity: ``temperature`` or ``time``; no name states another one.
+    """
+    stem = Path(name).stem
     if quantity == "time":
         found = _TIME.search(stem)
         return float(found[1].replace("p", ".")) * _SECONDS[found[2]] if found else None
-    if header is not None:
-        return header
+    if quantity != "temperature":
+        return None
     kelvin, celsius = _KELVIN.search(stem), _CELSIUS.search(stem)
     if kelvin:
         return float(kelvin[1].replace("p", "."))
     return float(celsius[1].replace("p", ".")) + _ZERO_CELSIUS if celsius else None
+
+
+def _value(path: Path, quantity: str, known: Mapping[str, float], header: float | None) -> float | None:
+    if path.name in known:
+        return known[path.name]
+    if quantity == "temperature" and header is not None:
+        return header
+    return value_in(path.name, quantity)
 
 
 def _natural(name: str) -> tuple[tuple[int, float, str], ...]:

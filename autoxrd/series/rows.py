@@ -12,8 +12,9 @@ from autoxrd.gates.model_class import misfit_beyond_noise
 from autoxrd.report.series_model import PatternRow, PhaseRow, StartedFrom
 from autoxrd.series.ordering import Place
 from autoxrd.store.graph import Graph
+from autoxrd.store.reading import GraphReader
 
-__all__ = ["failed_row", "row_of", "seen_phases"]
+__all__ = ["failed_row", "row_from", "row_of", "seen_phases"]
 
 _WIDTHS = ("size", "strain", "crystallite_size_nm", "microstrain_percent")
 
@@ -26,21 +27,43 @@ def row_of(directory: Path, place: Place, *, started_from: StartedFrom) -> Patte
         StorageError: its record is damaged.
     """
     with Graph.open(directory, read_only=True) as graph:
-        finish = graph.finished()
-        assert finish is not None  # the caller ran it to its end
-        conclusion = concluded(finish)
-        state = graph.state(conclusion.state_id)
-        steps = len(graph.attempts())
-        pattern = graph.job.histograms[0].pattern
-        seen = seen_phases(state, float(graph.job.policy["audit"]["phase_significance"]))
+        return row_from(
+            graph, number=place.number, name=place.path.name, value=place.value, started_from=started_from,
+            job=directory.name,
+        )  # fmt: skip
+
+
+def row_from(
+    graph: GraphReader, *, number: int, name: str, value: float | None, started_from: StartedFrom, job: str
+) -> PatternRow:
+    """Return the row of a job that is concluded.
+
+    Args:
+        graph: of the job.
+        number: place in the series, from 1.
+        name: of the pattern.
+        value: of the quantity along the series.
+        started_from: what the job began with.
+        job: how the job is called in the row.
+
+    Raises:
+        StorageError: its record is damaged.
+    """
+    finish = graph.finished()
+    assert finish is not None  # the caller ran it to its end
+    conclusion = concluded(finish)
+    state = graph.state(conclusion.state_id)
+    record = graph.job
+    significance = float(record.policy.get("audit", {}).get("phase_significance", 0.0))
+    seen = seen_phases(state, significance)
     verdict: Literal["accepted", "accepted_with_warnings", "abstained", "failed"] = conclusion.verdict.value
     values = {p.name: p for p in state.parameters}
     q = state.features.get("unexplained_peak_ratio")
     return PatternRow(
-        number=place.number,
-        name=place.path.name,
-        sha256=str(pattern["source_sha256"]),
-        value=place.value,
+        number=number,
+        name=name,
+        sha256=str(record.histograms[0].pattern.get("source_sha256", "")),
+        value=value,
         verdict=verdict,
         started_from=started_from,
         restarted_because=[],
@@ -56,8 +79,8 @@ def row_of(directory: Path, place: Place, *, started_from: StartedFrom) -> Patte
         zero_deg=_measured(values.get("instrument.zero")),
         profile={p.name: MeasuredValue(value=p.value, esd=p.esd) for p in state.parameters if _is_width(p)},
         amorphous=_measured(values.get(AMORPHOUS)),
-        steps=steps,
-        job=directory.name,
+        steps=len(graph.attempts()),
+        job=job,
         other_job="",
     )
 

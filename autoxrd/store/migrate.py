@@ -51,7 +51,7 @@ class History:
 
 
 GRAPH = History("migrations", "alembic_version", HEAD)
-SERVICE = History("migrations/service", "service_version", "0005")
+SERVICE = History("migrations/service", "service_version", "0006")
 
 
 def migrations_path(history: History = GRAPH) -> Path:

@@ -6,7 +6,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from autoxrd.jobs.checking import Checker
-from autoxrd.web import assets, checks, comparing, job, keys, listing, login, reports, reviewing, submitting
+from autoxrd.web import assets, checks, comparing, job, keys, listing, login, reports, reviewing, series, submitting
 from autoxrd.web.rendering import error_page, wants_page
 
 __all__ = ["add_pages"]
@@ -19,6 +19,7 @@ ROUTERS = (
     job.router,
     reports.router,
     comparing.router,
+    series.router,
     keys.router,
     listing.router,
     assets.router,
@@ -33,6 +34,7 @@ def add_pages(app: FastAPI, checker: Checker) -> None:
         checker: looks at files before they are submitted; closed by whoever made it.
     """
     app.state.checker = checker
+    app.state.series_rows = series.RowCache()
     for router in ROUTERS:
         app.include_router(router)
     problem = app.exception_handlers[HTTPException]

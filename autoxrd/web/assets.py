@@ -16,7 +16,7 @@ __all__ = ["asset_url", "router"]
 
 router = APIRouter(include_in_schema=False)
 
-_OF_REPORT = ("plotly-basic.min.js", "plot.js", "report.css")
+_OF_REPORT = ("plotly-basic.min.js", "plot.js", "trends.js", "report.css")
 """The report's own; the pages look and plot as it does."""
 _OURS = ("web.css", "web.js", "submit.js", "job.js", "compare.js", "icon.svg")
 _TYPES = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}

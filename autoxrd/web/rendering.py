@@ -34,7 +34,7 @@ POLICY = (
     # Plotly sets styles from its script; no script and no handler of a page may be inline.
     "style-src 'self' 'unsafe-inline'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_PAGES = frozenset({"/jobs", "/jobs/new", "/compare", "/keys"})
+_PAGES = frozenset({"/jobs", "/jobs/new", "/series", "/compare", "/keys"})
 """Pages that the bar at the top leads to."""
 _UNHANDLED = {401: "Log in to see this page.", 404: "There is nothing here."}
 

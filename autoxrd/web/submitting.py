@@ -34,14 +34,19 @@ from autoxrd.store.service.keys import Identity, Scope
 from autoxrd.web.checks import checker_of, finding_html, lines_of
 from autoxrd.web.guard import Visit, Visitor, believed_form
 from autoxrd.web.rendering import PageRoute, page
-from autoxrd.web.wishes import FIELDS, request_from
+from autoxrd.web.series import address_of
+from autoxrd.web.wishes import FIELDS, request_from, series_from
 
 __all__ = ["router"]
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
+MAX_PATTERNS = 100
+"""Patterns that are submitted at once as a series."""
+
 _KEPT = re.compile(r"([0-9a-f]{64})/([A-Za-z0-9_.+-]{1,100})")
 _KINDS = {"pattern": "pattern", "structures": "structure", "instrument": "instrument"}
+_MOST = {"pattern": MAX_PATTERNS}
 _QUESTION = "The files do not state the wavelength: choose the tube or type it. A guessed one gives a wrong cell."
 
 
@@ -86,11 +91,11 @@ def show_form(context: Context, visit: Visitor) -> Response:
 async def submit_form(request: Request, context: Context, visit: Visitor) -> Response:
     """Queue the job, or show the form again with what is missing."""
     visit.require(Scope.WRITE)
-    form = await believed_form(request, visit, max_files=MAX_STRUCTURES + 2)
-    draft, job_id = await run_in_threadpool(_submitted, form, context, visit.identity, checker_of(request))
-    if job_id is None:
+    form = await believed_form(request, visit, max_files=MAX_STRUCTURES + MAX_PATTERNS + 1)
+    draft, where = await run_in_threadpool(_submitted, form, context, visit.identity, checker_of(request))
+    if where is None:
         return _form_page(visit, draft, context.settings)
-    return RedirectResponse(f"/jobs/{job_id}", status_code=303)
+    return RedirectResponse(where, status_code=303)
 
 
 def _submitted(form: FormData, context: ApiContext, identity: Identity, checker: Checker) -> tuple[Draft, str | None]:
@@ -109,9 +114,21 @@ def _submitted(form: FormData, context: ApiContext, identity: Identity, checker:
         for given in draft.files:  # the owner's, until the question is answered
             add_upload(context.database, identity.owner_id, given.name, given.file)
         return draft, None
-    files = {f"{role}/{given.name}": given.file for role, given in _roles(draft.files).items()}
-    done = queue_job(context, identity, Intake(request, files), idempotency_key=f"page-{draft.key}")
-    return draft, done.job_id
+    return draft, _queued(draft, request, context, identity)
+
+
+def _queued(draft: Draft, request: JobRequest, context: ApiContext, identity: Identity) -> str:
+    """Queue a job for each pattern; return the page that shows them."""
+    patterns = [given for given in draft.files if given.part == "pattern"]
+    others = [given for given in draft.files if given.part != "pattern"]
+    made = series_from(request, draft.values, [given.name for given in patterns])
+    job_id = ""
+    for number, (given, wanted) in enumerate(zip(patterns, made, strict=True)):
+        files = {f"{role}/{g.name}": g.file for role, g in _roles([given, *others]).items()}
+        key = f"page-{draft.key}" + (f"-{number}" if number else "")
+        job_id = queue_job(context, identity, Intake(wanted, files), idempotency_key=key).job_id
+    series = made[0].series
+    return f"/jobs/{job_id}" if series is None else address_of(series.name)
 
 
 def _take_files(draft: Draft, form: FormData, context: ApiContext, identity: Identity) -> None:
@@ -127,7 +144,7 @@ def _take_files(draft: Draft, form: FormData, context: ApiContext, identity: Ide
                     continue
                 fresh.append(Given(part, name, stored))
         kept = [given for text in form.getlist(f"kept_{part}") if (given := _again(part, text, context, identity))]
-        draft.files += [*kept, *fresh] if part == "structures" else (fresh or kept)[:1]
+        draft.files += [*kept, *fresh] if part == "structures" else (fresh or kept)[: _MOST.get(part, 1)]
 
 
 def _again(part: str, text: object, context: ApiContext, identity: Identity) -> Given | None:
@@ -159,6 +176,7 @@ def _request(draft: Draft, settings: Settings) -> JobRequest | None:
     try:
         request = request_from(draft.values)
         check_choices(request, settings)
+        series_from(request, draft.values, [given.name for given in draft.files if given.part == "pattern"])
     except ValidationError as error:
         for fault in error.errors():
             draft.problems.setdefault(str(fault["loc"][-1]), f"{fault['loc'][-1]}: {fault['msg']}.")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from autoxrd.errors import UserInputError
-from autoxrd.jobs.request import JobRequest
+from autoxrd.jobs.request import JobRequest, SeriesPlace
+from autoxrd.series.ordering import ordered, value_in
 
-__all__ = ["FIELDS", "request_from"]
+__all__ = ["FIELDS", "request_from", "series_from"]
 
 FIELDS = (
     "title", "anode", "wavelength", "radiation", "geometry", "monochromator", "lower", "upper", "excluded",
     "background_terms", "engine", "planner", "policy", "steps", "minutes", "sample", "proposal", "review",
+    "series", "series_by", "series_values",
 )  # fmt: skip
 """Text fields of the form; empty ones leave the request's own default."""
+
+_ALONG = {"temperature": ("temperature", "K"), "time": ("time", "s"), "other": ("value", "")}
 
 _PLAIN = ("title", "engine", "planner", "policy", "review")
 _REGION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:-|–|to)\s*(\d+(?:\.\d+)?)\s*")
@@ -43,6 +48,56 @@ def request_from(values: Mapping[str, str]) -> JobRequest:
     request["budgets"] = budgets
     request |= {name: {"name": given[name]} for name in ("sample", "proposal") if name in given}
     return JobRequest.model_validate(request)
+
+
+def series_from(request: JobRequest, values: Mapping[str, str], patterns: Sequence[str]) -> list[JobRequest]:
+    """Return a request for each pattern; several make a series.
+
+    Args:
+        request: what all have in common.
+        values: the form's fields.
+        patterns: names of the files, in the order in which they came.
+
+    Raises:
+        UserInputError: ``series_values_invalid``; the context names the field.
+    """
+    if len(patterns) < 2:
+        return [request] * len(patterns)
+    name = values.get("series") or request.title or f"{patterns[0]} and {len(patterns) - 1} more"
+    by, typed = values.get("series_by", ""), _values(values.get("series_values", ""), patterns)
+    by, told = _stated(by, patterns) if typed is None else (by, typed)
+    quantity, unit = _ALONG.get(by, ("value", "")) if told[0] is not None else ("", "")
+    places = [SeriesPlace(name=name[:100], value=value, quantity=quantity, unit=unit) for value in told]
+    return [request.model_copy(update={"title": "", "series": place}) for place in places]
+
+
+def _stated(by: str, patterns: Sequence[str]) -> tuple[str, Sequence[float | None]]:
+    """Return what the names state along the series, where all of them do."""
+    for quantity in (by,) if by else ("temperature", "time"):
+        found = [value_in(name, quantity) for name in patterns]
+        if all(value is not None for value in found):
+            return quantity, found
+    return "", [None] * len(patterns)
+
+
+def _values(text: str, patterns: Sequence[str]) -> list[float | None] | None:
+    """Read the values that were typed, in the order of the names with numbers as numbers."""
+    parts = [part for part in re.split(r"[,;\s]+", text) if part]
+    if not parts:
+        return None
+    if len(parts) != len(patterns):
+        detail = (
+            f"{len(parts)} values are given for {len(patterns)} patterns: give one for each, in the order of the names."
+        )
+        raise UserInputError("series_values_invalid", detail, context={"field": "series_values"})
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        detail = "The values along the series must be numbers, with a point for decimals and a comma or blank between."
+        raise UserInputError("series_values_invalid", detail, context={"field": "series_values"}) from None
+    by_name = ordered([Path(p) for p in patterns], "name", known={}, headers={}).places
+    known = {place.path.name: value for place, value in zip(by_name, numbers, strict=True)}
+    return [known[Path(p).name] for p in patterns]
 
 
 def _measurement(given: Mapping[str, str]) -> dict[str, Any]:

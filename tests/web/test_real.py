@@ -16,6 +16,9 @@ from .serving import Service, started
 pytestmark = [pytest.mark.browser, pytest.mark.real]
 
 
+SERIES = f"Warming {HOSTILE}"
+
+
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service with the real engine."""
@@ -33,7 +36,11 @@ def files(small_job: tuple[Path, Path]) -> list[Any]:
 def jobs(browser: Any, real: Service, files: list[Any], small_job: tuple[Path, Path]) -> list[str]:
     """Two jobs that are done; the first was followed from before its first step, on a page never loaded again."""
     about = {"measurement": {"anode": "Cu"}, "title": HOSTILE, "sample": {"name": HOSTILE}}
-    made = [real.submit(files=files, budgets={"steps": steps}, **about) for steps in (6, 1)]
+    places = [{"name": SERIES, "value": value, "quantity": "temperature", "unit": "K"} for value in (300.0, 310.0)]
+    made = [
+        real.submit(files=files, budgets={"steps": steps}, series=place, **about)
+        for steps, place in zip((6, 1), places, strict=True)
+    ]
     followed(browser, real, made[0], small_job[0])
     real.finished(made[1], 300)
     return made
@@ -190,3 +197,31 @@ def test_a_person_decides_and_adds_a_step(reading: Opened, files: list[Any]) -> 
     reading.sound()
     page.click("text=Cancel")
     page.wait_for_selector("#job-head .state >> text=Cancelled")
+
+
+def test_a_series_shows_its_jobs_side_by_side(reading: Opened, jobs: list[str]) -> None:
+    page = reading.page
+    reading.go("/series")
+    reading.sound()
+    page.focus('a[href^="/series?name="]')
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#trend-0 .main-svg")
+    reading.sound()
+    assert page.inner_text("h1") == SERIES
+    titles = page.locator(".trend figcaption").all_inner_texts()
+    assert titles[0] == "Rwp / %"
+    assert any(title.endswith("a / Å") for title in titles)
+    rows = page.locator("main tbody tr")
+    assert rows.count() == 2
+    assert [rows.nth(i).locator("td").nth(1).inner_text() for i in range(2)] == ["300", "310"]
+    assert "(" in rows.nth(0).inner_text(), "figures carry their esd"
+    with page.expect_download() as download:
+        page.click("text=Table (CSV)")
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert lines[0].startswith("number,pattern,temperature,unit,verdict")
+    assert len(lines) == 3
+    assert "\n=" not in "\n".join(lines)
+    page.focus(f"a[href='/jobs/{jobs[0]}']")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/jobs/{jobs[0]}")
+    assert page.locator(".crumb").inner_text().endswith(f"Series {SERIES}")

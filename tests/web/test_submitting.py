@@ -69,8 +69,8 @@ def test_what_cannot_be_read_is_said_at_once(opened: Opened, tmp_path: Path) -> 
     opened.sound()
     page.get_by_role("button", name="Remove <img").click()
     assert page.locator("[data-part=structures] .finding").count() == 0
-    page.evaluate(DROP, [["second.xy", "10 1\n"], ["third.xy", "10 1\n"]])
-    assert "third.xy was left out" in page.inner_text("#drop-said")
+    page.evaluate(DROP, [["second.instprm", "10 1\n"], ["third.instprm", "10 1\n"]])
+    assert "third.instprm was left out" in page.inner_text("#drop-said")
 
 
 def test_by_keyboard_and_without_a_script(browser: Any, service: Service, small_job: tuple[Path, Path]) -> None:
@@ -150,3 +150,31 @@ def test_a_file_that_breaks_the_reader_breaks_nothing_else(service: Service, sma
         assert check("pattern", small_job[0].name, small_job[0].read_bytes())["ok"]
         refused = client.post("/jobs/new/check", data={"csrf": csrf, "kind": "virus"}, files={"file": ("a", b"1")})
         assert refused.status_code == 422
+
+
+def test_several_patterns_make_a_series(opened: Opened, small_job: tuple[Path, Path]) -> None:
+    pattern, cif = small_job
+    page = opened.page
+    opened.go("/jobs/new")
+    names = ["run_25C.xy", "run_100C.xy", "run_300K.xy"]
+    page.evaluate(DROP, [[cif.name, cif.read_text()], *([name, pattern.read_text()] for name in names)])
+    page.wait_for_selector("[data-part=pattern] .finding:nth-child(3) .verdict-line.good")
+    page.select_option("#f-anode", "Cu")
+    page.fill("#f-series", "Warming")
+    page.fill("#f-series_values", "1, 2")
+    opened.sound()
+    page.click("#send")
+    opened.expected.append("422")
+    assert "2 values are given for 3 patterns" in page.inner_text("#problems")
+    assert page.locator("[data-part=pattern] .kept input").count() == 3, "what was uploaded is kept"
+    page.fill("#f-series_values", "")
+    page.click("#send")
+    page.wait_for_url("**/series?name=Warming")
+    opened.sound()
+    rows = page.locator("main tbody tr")
+    assert [rows.nth(i).locator("th").inner_text() for i in range(3)] == ["run_25C.xy", "run_300K.xy", "run_100C.xy"]
+    assert rows.nth(2).locator("td").nth(1).inner_text() == "373.15"
+    with opened.service.client() as client:
+        jobs = client.get("/jobs", params={"series": "Warming"}).json()["jobs"]
+    assert len(jobs) == 3
+    assert {job["request"]["series"]["unit"] for job in jobs} == {"K"}

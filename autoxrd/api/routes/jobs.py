@@ -81,6 +81,7 @@ def get_jobs(
     planner: Annotated[str | None, Query(max_length=64)] = None,
     verdict: Annotated[str | None, Query(max_length=32)] = None,
     q: Annotated[str | None, Query(max_length=200, description="Part of the title.")] = None,
+    series: Annotated[str | None, Query(max_length=100, description="Name of the series.")] = None,
     created_after: _Time = None,
     created_before: _Time = None,
     cursor: _Cursor = None,
@@ -93,6 +94,7 @@ def get_jobs(
         planner=planner,
         verdict=verdict,
         text=q,
+        series=series,
         created_after=created_after,
         created_before=created_before,
     )

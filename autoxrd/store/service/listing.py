@@ -13,7 +13,16 @@ from autoxrd.errors import NotFound
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.models import ServiceJobRow
 
-__all__ = ["Filters", "JobPage", "JobView", "count_states", "find_job", "list_jobs"]
+__all__ = [
+    "Filters",
+    "JobPage",
+    "JobView",
+    "SeriesView",
+    "count_states",
+    "find_job",
+    "list_jobs",
+    "list_series",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,7 @@ class Filters:
     planner: str | None = None
     verdict: str | None = None
     text: str | None = None
+    series: str | None = None
     created_after: str | None = None
     created_before: str | None = None
 
@@ -118,6 +128,7 @@ def list_jobs(
         (ServiceJobRow.engine, filters.engine),
         (ServiceJobRow.planner, filters.planner),
         (ServiceJobRow.verdict, filters.verdict),
+        (ServiceJobRow.series, filters.series),
     ):
         if wanted is not None:
             query = query.where(column == wanted)
@@ -131,6 +142,25 @@ def list_jobs(
         rows = session.scalars(query.limit(limit + 1)).all()
     jobs = [_view(row) for row in rows[:limit]]
     return JobPage(jobs, jobs[-1].id if len(rows) > limit else None)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesView:
+    """A series: how many jobs it has, and when the newest was submitted."""
+
+    name: str
+    jobs: int
+    newest: str
+
+
+def list_series(database: Database, owner_id: str, *, limit: int = 200) -> list[SeriesView]:
+    """Return an owner's series, the one with the newest job first."""
+    newest = func.max(ServiceJobRow.created_at)
+    mine = (ServiceJobRow.owner_id == owner_id, ServiceJobRow.deleted_at.is_(None), ServiceJobRow.series.is_not(None))
+    query = select(ServiceJobRow.series, func.count(), newest).where(*mine).group_by(ServiceJobRow.series)
+    with database.reading() as session:
+        rows = session.execute(query.order_by(newest.desc()).limit(limit)).all()
+        return [SeriesView(str(name), int(count), str(at)) for name, count, at in rows]
 
 
 def count_states(database: Database) -> Mapping[str, int]:

@@ -77,6 +77,7 @@ class ServiceJobRow(ServiceBase):
         Index("ix_service_jobs_owner", "owner_id", "id"),
         Index("ix_service_jobs_owner_state", "owner_id", "state"),
         Index("ix_service_jobs_lease", "lease_holder"),
+        Index("ix_service_jobs_series", "owner_id", "series"),
     )
 
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
@@ -88,6 +89,7 @@ class ServiceJobRow(ServiceBase):
     engine: Mapped[str] = mapped_column(String(64))
     planner: Mapped[str] = mapped_column(String(64))
     request: Mapped[str] = mapped_column(Text)
+    series: Mapped[str | None] = mapped_column(String(100))
     version: Mapped[int] = mapped_column(Integer, default=1)
     created_at: Mapped[str] = mapped_column(String(32))
     updated_at: Mapped[str] = mapped_column(String(32))

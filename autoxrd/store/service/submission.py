@@ -39,6 +39,7 @@ class NewJob:
         files: inputs by name; their bytes are already stored.
         actor: who asks, for the audit log; None for the owner without a key.
         queue: where its first step belongs.
+        series: name of the series that it is part of.
     """
 
     owner_id: str
@@ -51,6 +52,7 @@ class NewJob:
     queue: str
     files: Mapping[str, NewFile] = field(default_factory=dict)
     actor: Actor | None = None
+    series: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def _insert(database: Database, job: NewJob, key: str | None) -> str:
 
 
 def _row(job: NewJob, job_id: str, now: str, stored: int) -> dict[str, Any]:
-    copied = ("owner_id", "title", "queue", "priority", "engine", "planner", "request")
+    copied = ("owner_id", "title", "queue", "priority", "engine", "planner", "request", "series")
     return {
         "id": job_id,
         "state": JobState.QUEUED.value,

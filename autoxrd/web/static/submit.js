@@ -33,6 +33,7 @@
     place.replaceChildren();
     if (part !== "structures") stated[part] = null;
     if (part === "pattern") document.getElementById("preview").hidden = true;
+    if (part === "pattern") document.getElementById("series").open ||= files.length > 1;
     if (files.length && part !== "structures") for (const kept of field(part).querySelectorAll(".kept input")) kept.checked = false;
     question();
     for (const file of files) {
@@ -90,9 +91,10 @@
     const lots = { pattern: [], structures: [], instrument: [] };
     for (const file of files) lots[kindOf(file.name)].push(file);
     if (lots.structures.length) put("structures", [...input("structures").files, ...lots.structures]);
-    for (const part of ["instrument", "pattern"]) if (lots[part].length) put(part, lots[part].slice(0, 1));
-    const left = [...lots.pattern.slice(1), ...lots.instrument.slice(1)].map((file) => file.name);
-    said.textContent = left.length ? `One pattern is refined in a job: ${left.join(", ")} was left out.` : `${files.length} ${files.length === 1 ? "file" : "files"} taken.`;
+    if (lots.pattern.length) put("pattern", lots.pattern);
+    if (lots.instrument.length) put("instrument", lots.instrument.slice(0, 1));
+    const left = lots.instrument.slice(1).map((file) => file.name);
+    said.textContent = left.length ? `One instrument file is used: ${left.join(", ")} was left out.` : `${files.length} ${files.length === 1 ? "file" : "files"} taken.`;
   }
   let depth = 0;
   const carriesFiles = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
