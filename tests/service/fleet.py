@@ -55,10 +55,11 @@ class Fleet:
         )
         return done.stdout.strip()
 
-    def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *words: str, **variables: str) -> subprocess.Popen[bytes]:
         """Start a process of the service; its log is NAME.log."""
+        environment = {**self.environment, **variables}
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen([*COMMAND, *words], env=self.environment, stdout=log, stderr=log)
+            process = subprocess.Popen([*COMMAND, *words], env=environment, stdout=log, stderr=log)
         self.processes[name] = process
         return process
 

@@ -26,6 +26,7 @@ from autoxrd.store.service.files import job_file
 from autoxrd.store.service.listing import find_job
 
 from .conftest import STUB
+from .cut import Cable
 from .expected import undisturbed
 from .factory import queued
 from .fleet import Fleet, settled, submit
@@ -150,6 +151,33 @@ def test_a_worker_sleeps_longer_than_its_lease(service: tuple[Fleet, httpx.Clien
             process.resume()
 
     disturbed(fleet, client, disturb)
+
+
+@pytest.mark.slow
+def test_a_worker_is_cut_off_from_the_database(service: tuple[Fleet, httpx.Client]) -> None:
+    """Its connections stay open and nothing moves in them; when they do again, others have done its steps."""
+    fleet, client = service
+    cable = Cable(fleet.postgres.port)
+    beyond = fleet.database_url.replace(f":{fleet.postgres.port}/", f":{cable.port}/")
+    for name in ("worker0", "worker1"):
+        fleet.kill(name)
+    fleet.start("far", "worker", AUTOXRD_DATABASE_URL=beyond)
+
+    def disturb() -> None:
+        cable.cut()
+        fleet.start("worker0", "worker")
+        time.sleep(8.0)
+        cable.mend()
+
+    try:
+        disturbed(fleet, client, disturb)
+        assert cable.cuts == 1
+    finally:
+        fleet.kill("far")
+        cable.close()
+        if "worker0" not in fleet.processes:
+            fleet.start("worker0", "worker")
+        fleet.start("worker1", "worker")
 
 
 @pytest.mark.slow
