@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import nnls
 
-__all__ = ["Fit", "Problem", "Settings", "minimise", "normal_inverse", "without_hidden"]
+__all__ = ["Fit", "Guard", "Problem", "Settings", "minimise", "normal_inverse", "without_hidden"]
 
 Problem = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """From free parameters (k,) to weighted residual (n,), observed minus calculated, and the model's Jacobian (k, n)."""
@@ -44,6 +45,29 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """Sums of parameters with a limit from below: rows @ theta >= least.
+
+    Where the start lies below, it stays no lower than it is.
+
+    Args:
+        rows: shape (m, k).
+        least: shape (m,).
+    """
+
+    rows: np.ndarray
+    least: np.ndarray
+
+    def touched(self, theta: np.ndarray) -> np.ndarray:
+        """Return which limits hold a sum, shape (m,), bool."""
+        sums = self.rows @ theta
+        return np.asarray(sums <= self.least + _TOUCH * np.maximum(np.abs(self.least), np.ptp(sums)))
+
+
+_TOUCH = 1e-6
+
+
+@dataclass(frozen=True)
 class Fit:
     """How it ended.
 
@@ -56,6 +80,7 @@ class Fit:
         covariance: inverse normal matrix times chi2/(n - k), shape (k, k); zero for dropped parameters.
         dropped: indices that the data do not determine.
         held: indices that a limit holds.
+        touched: rows of the guard that hold the fit.
     """
 
     theta: np.ndarray
@@ -66,6 +91,16 @@ class Fit:
     covariance: np.ndarray
     dropped: tuple[int, ...]
     held: tuple[int, ...]
+    touched: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Where parameters may go: limits of each, shape (k,), and of sums."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    guard: Guard | None
 
 
 @dataclass(frozen=True)
@@ -78,7 +113,13 @@ class _Point:
 
 
 def minimise(
-    problem: Problem, start: np.ndarray, lower: np.ndarray, upper: np.ndarray, settings: Settings, deadline: float
+    problem: Problem,
+    start: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    settings: Settings,
+    deadline: float,
+    guard: Guard | None = None,
 ) -> Fit:
     """Minimise a weighted sum of squares inside limits.
 
@@ -89,11 +130,13 @@ def minimise(
         upper: limits from above, shape (k,).
         settings: when to stop.
         deadline: on ``time.monotonic``'s clock.
+        guard: limits of sums of parameters.
     """
+    room = _Room(lower, upper, guard)
     here = _at(problem, np.clip(start, lower, upper))
     factor, cycles, status = 1e-3, 0, ""
     while True:
-        shift, drop = _left(here, lower, upper, settings)
+        shift, drop = _left(here, room, settings)
         if shift <= settings.shift or drop <= settings.drop:
             status = "converged"
         elif cycles >= settings.cycles:
@@ -101,16 +144,16 @@ def minimise(
         elif time.monotonic() > deadline:
             status = "timeout"
         if status:
-            return _finished(here, lower, upper, settings, cycles, status)
+            return _finished(here, room, settings, cycles, status)
         while True:
-            there = _at(problem, here.theta + _step(here, lower, upper, factor, settings))
+            there = _at(problem, here.theta + _step(here, room, factor, settings))
             if there.chi2 < here.chi2:
                 here, factor, cycles = there, max(0.1 * factor, settings.smallest), cycles + 1
                 break
             factor *= 10.0
             if factor > settings.largest or time.monotonic() > deadline:
                 status = "timeout" if factor <= settings.largest else "stuck"
-                return _finished(here, lower, upper, settings, cycles, status)
+                return _finished(here, room, settings, cycles, status)
 
 
 def _at(problem: Problem, theta: np.ndarray) -> _Point:
@@ -121,27 +164,99 @@ def _at(problem: Problem, theta: np.ndarray) -> _Point:
     return _Point(theta, chi2, jacobian @ jacobian.T, jacobian @ residual, residual.size)
 
 
-def _held(point: _Point, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def _held(point: _Point, room: _Room) -> np.ndarray:
     """Return the mask of parameters that sit on a limit which the gradient points out of."""
-    down = (point.theta <= lower) & (point.gradient < 0.0)
-    return np.asarray(down | ((point.theta >= upper) & (point.gradient > 0.0)))
+    down = (point.theta <= room.lower) & (point.gradient < 0.0)
+    return np.asarray(down | ((point.theta >= room.upper) & (point.gradient > 0.0)))
 
 
-def _step(point: _Point, lower: np.ndarray, upper: np.ndarray, factor: float, settings: Settings) -> np.ndarray:
-    """Return a step that stays inside; a parameter that would leave stops at its limit, the others are solved anew."""
+def _step(point: _Point, room: _Room, factor: float, settings: Settings) -> np.ndarray:
+    """Return a step that stays inside all limits."""
+    step = _boxed(point, room, factor, settings)
+    if room.guard is None or not point.theta.size:
+        return step
+    here = room.guard.rows @ point.theta
+    reach = np.minimum(room.guard.least - here, 0.0)
+    if np.all(room.guard.rows @ step >= reach):
+        return step
+    try:
+        return _guarded(point, room, reach, factor, settings)
+    except RuntimeError:  # its dual did not end: a shorter step is tried
+        return np.zeros_like(step)
+
+
+def _boxed(point: _Point, room: _Room, factor: float, settings: Settings) -> np.ndarray:
+    """Return a step inside each parameter's limits; one that would leave stops there, the others are solved anew."""
     step = np.zeros_like(point.theta)
-    free = ~_held(point, lower, upper)
+    free = ~_held(point, room)
     while np.any(free):
         fixed = ~free
         right = point.gradient[free] - point.normal[np.ix_(free, fixed)] @ step[fixed]
         step[free] = normal_inverse(point.normal[np.ix_(free, free)], factor, settings.rank)[0] @ right
         target = point.theta + step
-        outside = free & ((target < lower) | (target > upper))
+        outside = free & ((target < room.lower) | (target > room.upper))
         if not np.any(outside):
             break
-        step[outside] = np.clip(target, lower, upper)[outside] - point.theta[outside]
+        step[outside] = np.clip(target, room.lower, room.upper)[outside] - point.theta[outside]
         free = free & ~outside
     return step
+
+
+def _guarded(point: _Point, room: _Room, reach: np.ndarray, factor: float, settings: Settings) -> np.ndarray:
+    """Return the best step inside limits of parameters and of sums.
+
+    A least-distance problem in the eigenvectors of the normal matrix, solved by its dual in non-negative least squares
+    (Lawson & Hanson 1974, Solving Least Squares Problems, chapter 23). No step at all is always inside.
+
+    Args:
+        point: where it starts.
+        room: limits.
+        reach: how far each sum may fall, shape (m,), none above zero.
+        factor: Marquardt's.
+        settings: for the rank.
+    """
+    assert room.guard is not None
+    root = _inverse_root(point.normal, factor, settings.rank)
+    best = root.T @ point.gradient
+    length = float(np.linalg.norm(best))
+    unit = np.eye(point.theta.size)
+    low, high = np.isfinite(room.lower), np.isfinite(room.upper)
+    rows = np.vstack([room.guard.rows, unit[low], -unit[high]])
+    falls = np.concatenate([reach, (room.lower - point.theta)[low], (point.theta - room.upper)[high]])
+    across = rows @ root
+    norms = np.linalg.norm(across, axis=1)
+    kept = norms > 0.0
+    if not length > 0.0 or not np.any(kept):
+        return np.zeros_like(point.theta)
+    across, near = across[kept] / norms[kept, None], falls[kept] / norms[kept] / length
+    # how far a row lies beyond its limit at the best step; 1e-12 inside, so that rounding leaves it there
+    inner = _least_distance(across, near - across @ (best / length) + 1e-12)
+    step = root @ (best + length * inner)
+    moved = rows @ step
+    # rounding of the dual is met by going less far
+    over = moved < falls
+    share = float(np.min(falls[over] / moved[over], initial=1.0)) if np.any(over) else 1.0
+    return np.asarray(np.clip(point.theta + share * step, room.lower, room.upper) - point.theta)
+
+
+def _least_distance(rows: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Return the shortest z with rows @ z >= least, shape (k,)."""
+    system = np.vstack([rows.T, least])
+    target = np.zeros(len(system))
+    target[-1] = 1.0
+    rest = system @ nnls(system, target)[0] - target
+    if abs(rest[-1]) < 1e-14:
+        raise RuntimeError("no point is inside")
+    return np.asarray(-rest[:-1] / rest[-1])
+
+
+def _inverse_root(normal: np.ndarray, factor: float, rank: float) -> np.ndarray:
+    """Return a matrix whose product with its transpose is the inverse of a normal matrix, shape (k, k)."""
+    scale = np.sqrt(np.maximum(np.diag(normal), 0.0))
+    safe = np.where(scale <= 1e-150, 1.0, scale)
+    values, vectors = np.linalg.eigh(normal / np.outer(safe, safe))
+    roots = np.where(values < rank, 0.0, 1.0 / np.sqrt(np.where(values < rank, 1.0, values + factor)))
+    return np.asarray(vectors * roots / safe[:, None])
 
 
 def normal_inverse(normal: np.ndarray, factor: float, rank: float) -> tuple[np.ndarray, np.ndarray]:
@@ -163,12 +278,12 @@ def normal_inverse(normal: np.ndarray, factor: float, rank: float) -> tuple[np.n
     return scaled / np.outer(safe, safe), blind | lost
 
 
-def _left(point: _Point, lower: np.ndarray, upper: np.ndarray, settings: Settings) -> tuple[float, float]:
+def _left(point: _Point, room: _Room, settings: Settings) -> tuple[float, float]:
     """Return the largest |Gauss-Newton step|/esd that is left, and the relative fall of the sum that it promises."""
     if not np.isfinite(point.chi2):
         return np.inf, np.inf
-    step = _step(point, lower, upper, 0.0, settings)
-    free = ~_held(point, lower, upper)
+    step = _step(point, room, 0.0, settings)
+    free = ~_held(point, room)
     if not np.any(free):
         return 0.0, 0.0
     inverse, _ = normal_inverse(point.normal[np.ix_(free, free)], 0.0, settings.rank)
@@ -179,7 +294,7 @@ def _left(point: _Point, lower: np.ndarray, upper: np.ndarray, settings: Setting
     return float(np.max(ratio, initial=0.0)), float(promised / max(point.chi2, 1e-300))
 
 
-def _finished(point: _Point, lower: np.ndarray, upper: np.ndarray, settings: Settings, cycles: int, status: str) -> Fit:
+def _finished(point: _Point, room: _Room, settings: Settings, cycles: int, status: str) -> Fit:
     count = point.theta.size
     covariance = np.zeros((count, count))
     _, lost = normal_inverse(point.normal, 0.0, settings.rank) if count else (None, np.zeros(0, dtype=bool))
@@ -187,11 +302,10 @@ def _finished(point: _Point, lower: np.ndarray, upper: np.ndarray, settings: Set
     if np.any(kept) and np.isfinite(point.chi2):
         inverse, _ = normal_inverse(point.normal[np.ix_(kept, kept)], 0.0, settings.rank)
         covariance[np.ix_(kept, kept)] = 0.5 * (inverse + inverse.T) * point.chi2 / max(point.points - count, 1)
-    shift, _ = _left(point, lower, upper, settings) if count else (0.0, 0.0)
-    dropped, held = np.flatnonzero(lost), np.flatnonzero(_held(point, lower, upper))
-    return Fit(
-        point.theta, point.chi2, cycles, status, shift, covariance, tuple(map(int, dropped)), tuple(map(int, held))
-    )
+    shift, _ = _left(point, room, settings) if count else (0.0, 0.0)
+    touched = np.flatnonzero(room.guard.touched(point.theta)) if room.guard is not None and count else ()
+    numbers = (tuple(map(int, found)) for found in (np.flatnonzero(lost), np.flatnonzero(_held(point, room)), touched))
+    return Fit(point.theta, point.chi2, cycles, status, shift, covariance, *numbers)
 
 
 def without_hidden(fit: Fit, points: int, hidden: int) -> Fit:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from axg_guard import variance_guard
 from axg_lebail import matched_point
 from axg_lsq import Fit, Settings, minimise, without_hidden
 from axg_model import build_model
@@ -121,7 +122,21 @@ def refine(state: State, columns: list[Column], limits: Limits, command: dict[st
         # a pass without a step has its windows where the answer stands: its figures are those of the answer
         if fit.cycles == 0 or outcome.cycles >= command["cycles"] or fit.status == "stuck":
             break
+    _note_width(state, columns, outcome)
     return state
+
+
+def _note_width(state: State, columns: list[Column], outcome: Outcome) -> None:
+    """Tell where the Gaussian variance stands on its limit."""
+    theta = np.array([state.values[column.name] for column in columns])
+    kept = variance_guard(state, tuple(columns), theta)
+    if kept is None:
+        return
+    places = kept.at[kept.guard.touched(theta)]
+    if places.size:
+        unit = "degrees" if state.flight is None else "angstrom (d)"
+        text = f"The Gaussian width of the instrument is held at nothing near {np.median(places):.4g} {unit}."
+        outcome.notices.append(("width_held", text))
 
 
 def _gone(columns: list[Column], values: dict[str, float]) -> list[str]:
@@ -180,8 +195,10 @@ def _pass(
     problem = _Residuals(state, tuple(columns), share)
     lower = np.array([limits.get(c.name, (c.lower, c.upper))[0] for c in columns])
     upper = np.array([limits.get(c.name, (c.lower, c.upper))[1] for c in columns])
+    kept = variance_guard(state, tuple(columns), problem.origin)
     with np.errstate(all="ignore"):
-        fit = minimise(problem, problem.origin, lower, upper, settings, deadline)
+        guard = None if kept is None else kept.guard
+        fit = minimise(problem, problem.origin, lower, upper, settings, deadline, guard)
     if fit.status == "timeout":
         raise Refused("timeout", "soft_limit", "The fit did not end within its soft limit of time.")
     if not math.isfinite(fit.chi2):
