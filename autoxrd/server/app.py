@@ -19,8 +19,9 @@ from autoxrd.web.app import add_pages
 
 __all__ = ["THREADS", "build_app"]
 
-THREADS = 16
-"""Requests worked on at once; as many as the database's pool has connections, so that none waits for one."""
+THREADS = 8
+"""Requests worked on at once, below the connections of the database's pool, so that none waits for one. More threads
+of one interpreter only wait for each other; for more requests start more processes."""
 
 
 def _nothing() -> None:

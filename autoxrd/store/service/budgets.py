@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 
 from autoxrd.errors import LimitExceeded
 from autoxrd.primitives import canonical_json
@@ -45,7 +46,7 @@ class Spent:
         return f"The owner's budget of {self.limit:g} {_UNITS[self.name]} is spent."
 
 
-def spent_by(owner: OwnerRow) -> Spent | None:
+def spent_by(owner: OwnerRow | Row[Any]) -> Spent | None:
     """Return the first budget of an owner that is used up, None where there is none."""
     limits: Mapping[str, float] = json.loads(owner.limits)
     used: Mapping[str, float] = {
@@ -58,7 +59,7 @@ def spent_by(owner: OwnerRow) -> Spent | None:
     return next(over, None)
 
 
-def has_room(owner: OwnerRow, *, new: int = 0) -> None:
+def has_room(owner: OwnerRow | Row[Any], *, new: int = 0) -> None:
     """Let nothing more be stored for an owner who has used what is allowed.
 
     Args:

@@ -9,15 +9,31 @@ start time of start-time fair queueing (Goyal, Vin, Cheng 1997, doi:10.1109/90.6
 
 from __future__ import annotations
 
-from sqlalchemy import exists, func, select, update
+from sqlalchemy import BindParameter, bindparam, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from autoxrd.domain.lifecycle import CLAIMABLE
+from autoxrd.store.models import table_of
 from autoxrd.store.service.models import OwnerRow, ServiceJobRow
 
 __all__ = ["level"]
 
 _WAITS = (ServiceJobRow.state.in_([s.value for s in CLAIMABLE]), ServiceJobRow.lease_holder.is_(None))
+
+# Built once: each submission asks the first of them.
+_OWNER: BindParameter[str] = bindparam("owner")
+_JOB: BindParameter[str] = bindparam("job")
+_OTHERS = select(exists().where(ServiceJobRow.owner_id == _OWNER, ServiceJobRow.id != _JOB, *_WAITS))
+_LEAST = select(func.min(OwnerRow.served)).where(
+    OwnerRow.id != _OWNER, exists().where(ServiceJobRow.owner_id == OwnerRow.id, *_WAITS)
+)
+_MOST = select(func.max(OwnerRow.served))
+_OWNERS = table_of(OwnerRow)
+_RAISE = (
+    update(_OWNERS)
+    .where(_OWNERS.c.id == _OWNER, _OWNERS.c.served < bindparam("start"))
+    .values(served=bindparam("start"))
+)
 
 
 def level(session: Session, owner_id: str, job_id: str) -> None:
@@ -28,13 +44,9 @@ def level(session: Session, owner_id: str, job_id: str) -> None:
         owner_id: whose job it is.
         job_id: the job that comes in; whether it is written already does not matter.
     """
-    others = exists().where(ServiceJobRow.owner_id == owner_id, ServiceJobRow.id != job_id, *_WAITS)
-    if session.scalar(select(others)):
+    if session.scalar(_OTHERS, {"owner": owner_id, "job": job_id}):
         return
-    waits = exists().where(ServiceJobRow.owner_id == OwnerRow.id, *_WAITS)
-    least = select(func.min(OwnerRow.served)).where(OwnerRow.id != owner_id, waits)
-    start = session.scalar(least)
+    start = session.scalar(_LEAST, {"owner": owner_id})
     if start is None:
-        start = session.scalar(select(func.max(OwnerRow.served)))
-    raised = update(OwnerRow).where(OwnerRow.id == owner_id, OwnerRow.served < start)
-    session.execute(raised.values(served=start).execution_options(synchronize_session=False))
+        start = session.scalar(_MOST)
+    session.execute(_RAISE, {"owner": owner_id, "start": start})

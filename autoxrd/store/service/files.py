@@ -62,7 +62,7 @@ def add_files(session: Session, job_id: str, role: str, files: Mapping[str, NewF
         for name, file in files.items()
     ]
     if rows:
-        session.execute(_INSERT.values(rows))
+        session.execute(_INSERT, rows)
 
 
 def put_files(session: Session, job_id: str, role: str, files: Mapping[str, NewFile]) -> None:

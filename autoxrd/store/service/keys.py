@@ -16,12 +16,13 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import bindparam, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from autoxrd.errors import AccessDenied, NotFound
 from autoxrd.primitives import canonical_json, sha256_hex
+from autoxrd.store.models import table_of
 from autoxrd.store.service import audit
 from autoxrd.store.service.audit import Actor
 from autoxrd.store.service.database import Database, new_id, now_text
@@ -42,6 +43,14 @@ __all__ = [
 ]
 
 _FORM = re.compile(r"axr_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
+
+_KEYS, _OWNERS = table_of(KeyRow), table_of(OwnerRow)
+_KEY = (
+    select(*_KEYS.c, _OWNERS.c.name.label("owner_name"))
+    .join(_OWNERS, _OWNERS.c.id == _KEYS.c.owner_id)
+    .where(_KEYS.c.id == bindparam("key"))
+)
+"""Built once: every request asks it."""
 
 
 class Scope(StrEnum):
@@ -162,12 +171,10 @@ def authenticate(database: Database, token: str) -> Identity:
     if form is not None:
         digits, secret = form.groups()
         key_id = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-        query = select(KeyRow, OwnerRow.name).join(OwnerRow, OwnerRow.id == KeyRow.owner_id).where(KeyRow.id == key_id)
         with database.reading() as session:
-            found = session.execute(query).one_or_none()
-        if found is not None and _valid(found[0], secret):
-            row, owner = found
-            return Identity(row.owner_id, owner, row.id, frozenset(json.loads(row.scopes)))
+            found = session.execute(_KEY, {"key": key_id}).one_or_none()
+        if found is not None and _valid(found, secret):
+            return Identity(found.owner_id, found.owner_name, found.id, frozenset(json.loads(found.scopes)))
     raise AccessDenied("key_invalid", "The API key is not valid: make a new one, or check that it was copied whole.")
 
 
@@ -213,7 +220,7 @@ def _end(session: Session, owner_id: str, key_ids: Sequence[str]) -> None:
     session.execute(query.where(KeyRow.revoked_at.is_(None)).values(revoked_at=now_text()))
 
 
-def _valid(row: KeyRow, secret: str) -> bool:
+def _valid(row: Any, secret: str) -> bool:
     if not hmac.compare_digest(row.secret_hash, sha256_hex(secret.encode())):
         return False
     return row.revoked_at is None and (row.expires_at is None or row.expires_at > now_text())

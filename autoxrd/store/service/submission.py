@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -26,6 +26,13 @@ __all__ = ["NewJob", "Submitted", "submit"]
 
 _JOB = insert(table_of(ServiceJobRow))
 _KEY = insert(table_of(IdempotencyRow))
+_OWNERS = table_of(OwnerRow)
+_STORE = (
+    update(_OWNERS)
+    .where(_OWNERS.c.id == bindparam("owner"))
+    .values(stored_bytes=_OWNERS.c.stored_bytes + bindparam("size"))
+    .returning(*_OWNERS.c)
+)
 _OPEN = [state.value for state in JobState if state not in FINAL]
 
 
@@ -136,10 +143,7 @@ def _row(job: NewJob, job_id: str, now: str, stored: int) -> dict[str, Any]:
 
 def _admit(session: Session, owner_id: str, stored: int) -> None:
     """Hold the limits. Called last: from here on the owner's row is locked, and whoever else submits for them waits."""
-    size = OwnerRow.stored_bytes + stored
-    owner = session.scalars(
-        update(OwnerRow).where(OwnerRow.id == owner_id).values(stored_bytes=size).returning(OwnerRow)
-    ).one()
+    owner = session.execute(_STORE, {"owner": owner_id, "size": stored}).one()
     over = spent_by(owner)
     if over is not None:
         raise LimitExceeded("budget_spent", f"{over.text} Ask who runs the service for more.")
