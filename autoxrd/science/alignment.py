@@ -14,7 +14,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.arrays import bragg_angle
+from autoxrd.science.arrays import cell_slope
 from autoxrd.science.causes import Causes, find_causes
 from autoxrd.science.coarse import CoarseShift, coarse_cell, coarse_shifts
 from autoxrd.science.frame import Frame, explained_share, moved_frame, phase_curve
@@ -45,10 +45,11 @@ class Adjustment:
 
     shift: Shift = field(default_factory=Shift)
     width: tuple[float, float] = (0.0, 0.0)
+    timed: bool = False
 
     def width_factor(self, two_theta: FloatArray) -> FloatArray:
         """Return the factor on the FWHM at positions in degrees 2theta, held within a factor 4."""
-        tangent = np.tan(bragg_angle(two_theta))
+        tangent = _width_slope(two_theta, timed=self.timed)
         return np.asarray(np.exp(np.minimum(np.maximum(self.width[0] + self.width[1] * tangent, -1.4), 1.4)))
 
 
@@ -113,7 +114,7 @@ def adjusted(frame: Frame, result: FitArrays, strains: Strains, adjustment: Adju
     for rows, amplitudes in zip(strains.reflection, shift.strain, strict=False):
         if any(amplitudes):
             relative = (np.asarray(amplitudes) @ rows[1:])[frame.lines.reflection]
-            extra += relative * np.tan(bragg_angle(position))
+            extra += relative * cell_slope(position, timed=frame.timed)
     factor = adjustment.width_factor(position)
     return moved_frame(frame, net, smooth=smooth, extra=extra, factor=factor, n_phases=len(result.phases))
 
@@ -121,8 +122,8 @@ def adjusted(frame: Frame, result: FitArrays, strains: Strains, adjustment: Adju
 def align(result: FitArrays, context: MeasureContext, frame: Frame, gof: float) -> Alignment:
     """Move the model onto the data as far as the laws can, and measure the peaks there."""
     strains = strains_of(result, frame)
-    current = Alignment(frame, measure_peaks(frame), strains, Adjustment())
-    if not frame.angular or frame.lines.position.size == 0:
+    current = Alignment(frame, measure_peaks(frame), strains, Adjustment(_still(context), timed=frame.timed))
+    if not (frame.angular or frame.timed) or frame.lines.position.size == 0:
         return current
     settings = context.settings.positions
     if gof > settings.coarse_gof and _in_place(current) < settings.in_place_share:
@@ -134,6 +135,19 @@ def align(result: FitArrays, context: MeasureContext, frame: Frame, gof: float) 
             break
         current = _named(better, context)
     return current
+
+
+_WIDTH_TIME_US = 1e4
+"""Unit of the slope of ln(width) over the time of flight."""
+
+
+def _width_slope(position: FloatArray, *, timed: bool) -> FloatArray:
+    """Return what ln(observed / calculated width) is linear in: tan(theta), or the time in 10 ms."""
+    return np.asarray(cell_slope(position, timed=timed) / (_WIDTH_TIME_US if timed else 1.0))
+
+
+def _still(context: MeasureContext) -> Shift:
+    return Shift(law=displacement_law(context))
 
 
 def _named(current: Alignment, context: MeasureContext) -> Alignment:
@@ -172,10 +186,10 @@ def shift_of(fit: LawFit, context: MeasureContext, n_phases: int) -> Shift:
     )
 
 
-def width_trend(measures: PeakMeasures) -> Trend | None:
+def width_trend(measures: PeakMeasures, *, timed: bool = False) -> Trend | None:
     """Return the robust line of ln(observed / calculated width) against tan(theta); None for too few peaks."""
     used = measures.shaped & (measures.width > -0.9)
-    tangent = np.tan(bragg_angle(measures.position[used]))
+    tangent = _width_slope(measures.position[used], timed=timed)
     factor = 1.0 + measures.width[used]
     return robust_line(tangent, np.log(factor), measures.width_esd[used] / factor)
 
@@ -200,12 +214,12 @@ def _proposals(current: Alignment, context: MeasureContext) -> Iterator[Adjustme
         change = _shift_change(current, current.problem, fit, settings)
         if change > settings.rebase_fwhm:
             shift = shift_of(fit, context, len(current.strains.peak))
-    trend = width_trend(current.measures)
+    trend = width_trend(current.measures, timed=current.frame.timed)
     if trend is not None and _width_matters(current, trend, settings):
         width = (trend.intercept, trend.slope)
     # a shift of the order of a width looks like a width to second order: a large one goes first
     if shift is not None and width is not None and change < settings.large_shift_fwhm:
-        yield Adjustment(shift, width)
+        yield replace(current.adjustment, shift=shift, width=width)
     if shift is not None:
         yield replace(current.adjustment, shift=shift)
     if width is not None:
@@ -227,7 +241,7 @@ def _width_matters(current: Alignment, trend: Trend, settings: PositionSettings)
     if trend.chi2_gain < settings.rebase_significance**2:
         return False
     at = current.measures.position[current.measures.shaped]
-    wanted = Adjustment(width=(trend.intercept, trend.slope)).width_factor(at)
+    wanted = replace(current.adjustment, width=(trend.intercept, trend.slope)).width_factor(at)
     present = current.adjustment.width_factor(at)
     return bool(np.sqrt(np.mean(np.square(np.log(wanted / present)))) > settings.rewiden)
 
@@ -245,7 +259,7 @@ def _coarse(result: FitArrays, context: MeasureContext, frame: Frame, start: Ali
     enough = max(settings.coarse_min_explained, base + settings.coarse_gain * (1.0 - max(base, 0.0)))
     if best is None or best_share <= enough:
         return start
-    adjustment = Adjustment(_single(best, n_phases, law))
+    adjustment = Adjustment(_single(best, n_phases, law), timed=frame.timed)
     moved = adjusted(frame, result, start.strains, adjustment)
     return Alignment(moved, measure_peaks(moved), start.strains, adjustment, coarse=best)
 
@@ -278,7 +292,7 @@ def _lost_phases(result: FitArrays, context: MeasureContext, frame: Frame, curre
 
 def _single(found: CoarseShift, n_phases: int, displacement: str) -> Shift:
     if found.law == ZERO:
-        return Shift(zero=found.amplitude_deg)
+        return Shift(zero=found.amplitude_deg, law=displacement)
     if found.law == DISPLACEMENT:
         return Shift(displacement=found.amplitude_deg, law=displacement)
-    return Shift(cell=(found.amplitude_deg,) * n_phases)
+    return Shift(cell=(found.amplitude_deg,) * n_phases, law=displacement)

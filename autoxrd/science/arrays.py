@@ -12,6 +12,7 @@ from autoxrd.domain.pattern import FloatArray
 
 __all__ = [
     "bragg_angle",
+    "cell_slope",
     "many_inverses",
     "median",
     "ordinary_median",
@@ -28,6 +29,11 @@ _HALF_DEGREE = math.pi / 180.0 / 2.0
 def sum_by(index: NDArray[np.int64], values: FloatArray, size: int) -> FloatArray:
     """Return the sums of ``values`` with equal ``index``, shape (size,)."""
     return np.asarray(np.bincount(index, values, minlength=size), dtype=np.float64)
+
+
+def cell_slope(position: FloatArray, *, timed: bool) -> FloatArray:
+    """Return how far a line moves per unit of an isotropic cell change: tan(theta), or its time of flight."""
+    return position if timed else np.tan(bragg_angle(position))
 
 
 def bragg_angle(two_theta: FloatArray) -> FloatArray:

@@ -79,7 +79,9 @@ class _Subsets:
 @lru_cache(maxsize=64)
 def _subsets(names: tuple[str, ...], unlikely: frozenset[str], n_used: int, settings: PositionSettings) -> _Subsets:
     """Return every set of causes that so many peaks can bear."""
-    shifts: list[tuple[str, ...]] = [(), (ZERO,), (DISPLACEMENT,), (ZERO, DISPLACEMENT)]
+    shifts: list[tuple[str, ...]] = [(), (ZERO,)]
+    if DISPLACEMENT in names:
+        shifts += [(DISPLACEMENT,), (ZERO, DISPLACEMENT)]
     if ALONG in names:
         shifts += [(DISPLACEMENT, ALONG), (ZERO, DISPLACEMENT, ALONG)]
     cells = _cell_options(names, settings)

@@ -44,7 +44,9 @@ def coarse_shifts(frame: Frame, displacement: str, settings: PositionSettings) -
     for law in (ZERO, DISPLACEMENT, CELL):
         if law == DISPLACEMENT and displacement != "cos":
             continue
-        reach = np.rad2deg(2.0 * settings.coarse_cell_relative) if law == CELL else settings.coarse_zero_deg
+        reach = _reach(frame, settings) if law == CELL else settings.coarse_zero_deg
+        if frame.timed and law == ZERO:
+            reach = settings.coarse_zero_fwhm * float(np.median(frame.lines.fwhm))
         found = _correlate(frame, law, float(reach), frame.net_obs, frame.net_calc, settings)
         if found is not None:
             yield found
@@ -60,12 +62,19 @@ def coarse_cell(frame: Frame, phase: int, observed: FloatArray, settings: Positi
         settings: ranges.
     """
     calculated = phase_curve(frame, phase)
-    reach = float(np.rad2deg(2.0 * settings.coarse_cell_relative))
-    return _correlate(frame, CELL, reach, observed, calculated, settings)
+    return _correlate(frame, CELL, _reach(frame, settings), observed, calculated, settings)
 
 
-def _stretched(x: FloatArray, law: str) -> tuple[FloatArray, FloatArray]:
-    """Return the axis on which a law is a translation (degrees of amplitude), and d(2theta)/d(axis)."""
+def _reach(frame: Frame, settings: PositionSettings) -> float:
+    """Return the half range of a cell's amplitude: relative over the time of flight, else degrees."""
+    relative = settings.coarse_cell_relative
+    return relative if frame.timed else float(np.rad2deg(2.0 * relative))
+
+
+def _stretched(x: FloatArray, law: str, *, timed: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the axis on which a law is a translation (of its amplitude), and d(position)/d(axis)."""
+    if timed and law == CELL:
+        return np.log(np.maximum(x, 1.0)), np.maximum(x, 1.0)
     theta = np.deg2rad(np.clip(x, 0.2, 178.0)) / 2.0
     if law == ZERO:
         return x, np.ones_like(x)
@@ -78,8 +87,8 @@ def _correlate(
     frame: Frame, law: str, reach: float, observed: FloatArray, calculated: FloatArray, settings: PositionSettings
 ) -> CoarseShift | None:
     """Return the amplitude with the largest weighted correlation, None where derivatives can see it."""
-    axis, slope = _stretched(frame.x, law)
-    widths = frame.lines.fwhm / np.maximum(_stretched(frame.lines.position, law)[1], 1e-6)
+    axis, slope = _stretched(frame.x, law, timed=frame.timed)
+    widths = frame.lines.fwhm / np.maximum(_stretched(frame.lines.position, law, timed=frame.timed)[1], 1e-6)
     width = float(np.median(widths))
     span = float(axis[-1] - axis[0])
     size = int(min(max(span / (float(np.quantile(widths, 0.1)) / _POINTS_PER_FWHM), 64), _MAX_GRID))

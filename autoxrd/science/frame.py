@@ -80,6 +80,7 @@ class Frame:
         count_factor: variance per count, 0 where the variance is not that of counts.
         moved_by: shift already given to each reflection, unit of the axis, shape (r,).
         widened_by: factor already given to each reflection's FWHM, shape (r,).
+        angular, timed: the axis is 2theta; the axis is the time of flight.
         room: memory to work in; its content means nothing.
     """
 
@@ -99,6 +100,7 @@ class Frame:
     widened_by: FloatArray
     count_factor: float
     angular: bool
+    timed: bool
     wavelength_angstrom: float
     settings: ReflectionSettings
     room: FloatArray
@@ -236,6 +238,7 @@ def build_frame(result: FitArrays, context: MeasureContext) -> Frame:
         widened_by=np.ones(reflections.position.size),
         count_factor=factor,
         angular=context.axis is AxisKind.TWO_THETA,
+        timed=context.timed,
         wavelength_angstrom=wavelengths[0] if wavelengths else float("nan"),
         settings=settings,
         room=room,

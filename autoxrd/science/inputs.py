@@ -168,7 +168,7 @@ class MeasureContext:
     Args:
         instrument: radiation, lines and specimen geometry.
         initial: structures as they were read, by phase name; the reference of ``cell_far``.
-        axis: kind of abscissa; position features exist for 2theta only.
+        axis: kind of abscissa; position features exist for 2theta and for the time of flight of a calibrated bank.
         sigma_origin: decides how the variance of a local projection is smoothed.
         goniometer_radius_mm: overrides the instrument's; None to take that.
         limits: limits of the plausibility checks.
@@ -182,6 +182,11 @@ class MeasureContext:
     goniometer_radius_mm: float | None = None
     limits: Limits = field(default_factory=Limits)
     settings: MeasureSettings = field(default_factory=MeasureSettings)
+
+    @property
+    def timed(self) -> bool:
+        """True over the time of flight of a calibrated bank, where shifts have laws of their own."""
+        return self.axis is AxisKind.TOF and self.instrument.flight is not None
 
     @property
     def radius_mm(self) -> float | None:

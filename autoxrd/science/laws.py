@@ -1,8 +1,9 @@
-"""Which shift does each cause give a reflection? Zero, specimen displacement and isotropic cell, in degrees 2theta.
+"""Which shift does each cause give a reflection? Zero, specimen displacement and isotropic cell, on the axis.
 
 Bragg-Brentano: displacement s moves a line by -(2 s / R) cos(theta) radians. Debye-Scherrer: a specimen b across and
 a along the beam moves it by (b cos(2 theta) - a sin(2 theta)) / R (McCusker et al. 1999, eq. 4,
-doi:10.1107/S0021889898009856).
+doi:10.1107/S0021889898009856). Over the time of flight a line moves with the cell in proportion to
+its time; the specimen's place does the same, and is no cause of its own there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from autoxrd.domain.instrument import Geometry
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.science.arrays import bragg_angle, small_inverse, sum_by
+from autoxrd.science.arrays import bragg_angle, cell_slope, small_inverse, sum_by
 from autoxrd.science.frame import Frame
 from autoxrd.science.inputs import FitArrays, MeasureContext
 from autoxrd.science.metric import cell_strains
@@ -28,18 +29,22 @@ DISPLACEMENT = "displacement"
 ALONG = "displacement.along"
 _MIN_ALONG = 6
 ZERO = "zero"
+TIME = "time"
 CELL = "cell"
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A shift of the model: amplitudes in degrees 2theta; ``cell`` (per phase index) multiplies tan(theta)."""
+    """A shift of the model: amplitudes in degrees 2theta; ``cell`` (per phase index) multiplies tan(theta).
+
+    Over the time of flight microseconds, and ``cell`` is relative.
+    """
 
     zero: float = 0.0
     displacement: float = 0.0
     cell: tuple[float, ...] = ()
     law: str = "cos"
-    """Displacement law: ``cos`` or ``cos2``."""
+    """Displacement law: ``cos`` or ``cos2``; ``time`` over the time of flight."""
     along: float = 0.0
     """Amplitude of -sin(2 theta)."""
     strain: tuple[tuple[float, ...], ...] = ()
@@ -47,6 +52,9 @@ class Shift:
 
     def at(self, two_theta: FloatArray, phase: int | NDArray[np.int64]) -> FloatArray:
         """Return the shift in degrees at positions in degrees 2theta of a phase (or one phase per position)."""
+        if self.law == TIME:
+            stretch = np.asarray(self.cell)[phase] if self.cell else 0.0
+            return np.asarray(self.zero + two_theta * stretch + np.zeros_like(two_theta))
         theta = bragg_angle(two_theta)
         shift = np.full(theta.shape, self.zero)
         if self.displacement:
@@ -188,7 +196,9 @@ def strains_of(result: FitArrays, frame: Frame) -> Strains:
 
 
 def displacement_law(context: MeasureContext) -> str:
-    """Return ``cos`` (Bragg-Brentano) or ``cos2`` (Debye-Scherrer)."""
+    """Return ``cos`` (Bragg-Brentano) or ``cos2`` (Debye-Scherrer); ``time`` where there is none of its own."""
+    if context.timed:
+        return TIME
     return "cos" if context.instrument.geometry is Geometry.BRAGG_BRENTANO else "cos2"
 
 
@@ -204,14 +214,15 @@ def _displacement(theta: FloatArray, law: str) -> FloatArray:
 
 
 def _columns(
-    theta: FloatArray, law: str, strains: Strains, used: NDArray[np.bool_], own: NDArray[np.int64], minimum: int
+    middle: FloatArray, law: str, strains: Strains, used: NDArray[np.bool_], own: NDArray[np.int64], minimum: int
 ) -> dict[str, FloatArray]:
     """Return the columns of all laws that the peaks can speak of."""
-    columns = {ZERO: np.ones_like(theta)}
-    columns[DISPLACEMENT] = _displacement(theta, law)
+    columns, theta = {ZERO: np.ones_like(middle)}, bragg_angle(middle)
+    if law != TIME:
+        columns[DISPLACEMENT] = _displacement(theta, law)
     if law == "cos2" and theta.size > _MIN_ALONG:
         columns[ALONG] = -np.sin(2.0 * theta)
-    phases, tangent = [i for i, count in enumerate(own) if count >= minimum], np.tan(theta)
+    phases, tangent = [i for i, count in enumerate(own) if count >= minimum], cell_slope(middle, timed=law == TIME)
     if len(phases) > 1:
         columns[CELL] = tangent
     for index in phases:
@@ -238,9 +249,8 @@ def law_problem(measures: PeakMeasures, context: MeasureContext, strains: Strain
         return None
     # half way between calculated and observed the linear law of the cell is right to third order
     middle = measures.position[used] + 0.5 * measures.offset[used]
-    theta = bragg_angle(middle)
     own = np.bincount(measures.phase[used], minlength=n_phases).astype(np.int64)
-    columns = _columns(theta, displacement_law(context), strains, used, own, settings.min_per_phase)
+    columns = _columns(middle, displacement_law(context), strains, used, own, settings.min_per_phase)
     esds = measures.offset_esd[used]
     matrix = np.array(list(columns.values())).T.copy()
     scaled = matrix / esds[:, None]

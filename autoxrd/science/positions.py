@@ -13,11 +13,11 @@ import numpy as np
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.domain.state import Feature
 from autoxrd.science.alignment import Alignment, shift_of
-from autoxrd.science.arrays import small_inverse
+from autoxrd.science.arrays import cell_slope, small_inverse
 from autoxrd.science.causes import Causes, kinds
 from autoxrd.science.features import measured, plain, unavailable
 from autoxrd.science.inputs import MeasureContext
-from autoxrd.science.laws import CELL, DISPLACEMENT, ZERO, LawFit, LawProblem, displacement_law
+from autoxrd.science.laws import CELL, DISPLACEMENT, TIME, ZERO, LawFit, LawProblem, displacement_law
 from autoxrd.science.noise import chi2_to_z
 from autoxrd.science.reflections import PeakMeasures
 
@@ -25,6 +25,7 @@ __all__ = ["position_features"]
 
 _RAD = np.pi / 180.0
 _NOT_ANGULAR = "the axis is not 2theta: zero, displacement and cell have other laws there"
+_NO_DISPLACEMENT = "over the time of flight the specimen's place moves lines as the cell does"
 _RMS_FLOOR_FWHM = 0.02
 _CAUSES = (ZERO, DISPLACEMENT, CELL)
 
@@ -38,7 +39,7 @@ def position_features(alignment: Alignment, context: MeasureContext, names: Sequ
         names: phase names in order.
     """
     measures = alignment.measures
-    if not alignment.frame.angular:
+    if not (alignment.frame.angular or alignment.frame.timed):
         return _all_unavailable(names, _NOT_ANGULAR)
     problem, causes = alignment.problem, alignment.causes
     if problem is None or causes is None:
@@ -63,14 +64,20 @@ def _few(alignment: Alignment, names: Sequence[str]) -> dict[str, Feature]:
     coarse = alignment.coarse
     if coarse is not None and coarse.law == ZERO:
         features["position.zero"] = measured(
-            coarse.amplitude_deg, coarse.esd_deg, n_used=used, unit="deg", reason="from the global search alone"
+            coarse.amplitude_deg,
+            coarse.esd_deg,
+            n_used=used,
+            unit="us" if alignment.frame.timed else "deg",
+            reason="from the global search alone",
         )
     return features | {"position.rms": _rms(alignment.measures)}
 
 
 def _in_unit(name: str, value: float, esd: float, context: MeasureContext) -> tuple[float, float, str]:
-    """Turn a fitted amplitude (degrees) into the feature's unit."""
-    if name.startswith(CELL):
+    """Turn a fitted amplitude (degrees; microseconds and relative spacing) into the feature's unit."""
+    if displacement_law(context) == TIME:
+        factor, unit = (1.0, "relative d") if name.startswith(CELL) else (1.0, "us")
+    elif name.startswith(CELL):
         factor, unit = -_RAD / 2.0, "relative d"  # d(2theta) = -2 tan(theta) dd/d
     elif name.startswith(DISPLACEMENT) and context.radius_mm:
         factor = _RAD * context.radius_mm * (-0.5 if displacement_law(context) == "cos" else 1.0)
@@ -104,6 +111,9 @@ def _joint(problem: LawProblem, causes: Causes, context: MeasureContext, names: 
     involved = causes.ambiguous | (kinds(causes.rival) - kinds(causes.chosen)) if causes.ambiguous else frozenset()
     features = {}
     for cause in (ZERO, DISPLACEMENT):
+        if cause not in problem.names:
+            features[f"position.{cause}"] = unavailable(_NO_DISPLACEMENT)
+            continue
         fit = causes.fit if cause in causes.chosen else problem.fit((*causes.chosen, cause))
         value, esd, unit = _in_unit(cause, *(fit.get(cause) or (0.0, np.inf)), context)
         across = cause == DISPLACEMENT and displacement_law(context) == "cos2"
@@ -163,8 +173,8 @@ def _alone(problem: LawProblem, context: MeasureContext, names: Sequence[str]) -
     price = context.settings.positions.extra_price
     for cause, columns in ((ZERO, (ZERO,)), (DISPLACEMENT, (DISPLACEMENT,)), (CELL, cells)):
         key = f"position.alone.{cause}"
-        if not columns:
-            features[key] = unavailable("too few peaks of any one phase")
+        if not columns or columns[0] not in problem.names:
+            features[key] = unavailable("too few peaks of any one phase" if not columns else _NO_DISPLACEMENT)
             continue
         fit = problem.fit(columns)
         best = _most_significant(fit)
@@ -219,7 +229,8 @@ def _scatter(
             features[f"position.scatter.{name}"] = unavailable("too few peaks of this phase alone", n_used=n)
             continue
         position, esd = measures.position[used], measures.offset_esd[used]
-        tangent = np.tan(np.deg2rad(position + 0.5 * measures.offset[used]) / 2.0)
+        middle = position + 0.5 * measures.offset[used]
+        tangent = cell_slope(middle, timed=displacement_law(context) == TIME)
         left = measures.offset[used] - replace(shift, cell=()).at(position, index)
         chi2 = _isotropic_chi2(left / esd, tangent / esd)
         features[f"position.scatter.{name}"] = measured(

@@ -98,6 +98,8 @@ class PositionSettings:
     rebase_cycles: int = 4
     coarse_zero_deg: float = 1.0
     """Half range of the coarse search for a zero or displacement amplitude."""
+    coarse_zero_fwhm: float = 20.0
+    """The same over the time of flight, in median FWHM."""
     coarse_cell_relative: float = 0.03
     """Half range of the coarse search for an isotropic cell error."""
     in_place_share: float = 0.8

@@ -12,6 +12,7 @@ import pytest
 
 from autoxrd.agent.inputs import Request, load_job
 from autoxrd.domain.pattern import AxisKind
+from autoxrd.domain.state import Feature
 from autoxrd.engines.executor import ProtocolSession
 from autoxrd.engines.protocol import Edit, EngineCommand
 from autoxrd.errors import UserInputError
@@ -22,6 +23,7 @@ from tests.engines.samples import BANK, FLUORITE, LAB, ZINCITE, flat, parameter,
 pytestmark = pytest.mark.gsasii
 
 BASIC = ("phase.*.scale", "background.*")
+PHASES = {"fluorite": FLUORITE, "zincite": ZINCITE}
 TRUTH = {
     "phase.fluorite.scale": 2000.0,
     "phase.zincite.scale": 4000.0,
@@ -72,28 +74,57 @@ def test_known_numbers_are_found(gsasii: ProtocolSession) -> None:
     assert abs(top - lines.position[strong]) < 1.5 * np.median(np.diff(result.x[near]))
 
 
-def test_measures_over_the_time_of_flight_say_what_they_do_not_know(gsasii: ProtocolSession) -> None:
-    truth = values(phase__fluorite__scale=2000.0, background__0=8.0)
-    pattern, _ = timed(gsasii, BANK, (FLUORITE,), truth, step=6e-4)
+def test_measures_over_the_time_of_flight_have_laws_of_their_own(gsasii: ProtocolSession) -> None:
+    truth = values(phase__fluorite__scale=2000.0, phase__zincite__scale=1500.0, background__0=8.0)
+    pattern, simulation = timed(gsasii, BANK, (FLUORITE, ZINCITE), truth)
+    root = gsasii.prepare(pattern, BANK, (FLUORITE, ZINCITE), {"background_terms": 2})
+
+    def features(*edits: Edit) -> dict[str, Feature]:
+        _, result = gsasii.execute(root, EngineCommand(released=BASIC, edits=edits, gains=False))
+        context = MeasureContext(instrument=BANK, initial=PHASES, axis=AxisKind.TOF)
+        return measure(result, context).features
+
+    def told(feature: Feature) -> tuple[float, float]:
+        assert feature.available
+        assert feature.value is not None
+        assert feature.esd is not None
+        return feature.value, feature.esd
+
+    right = features()
+    for name in ("position.displacement", "width.trend", "asymmetry.low_angle"):
+        assert not right[name].available, name
+    assert "range.two_theta_min" not in right
+    assert right["range.tof_min"].unit == "us"
+    assert told(right["unexplained_peak_ratio"])[0] < 0.005
+    # the lines of this bank are 40 to 230 us wide
+    for shift in (20.0, 60.0):
+        moved = features(*values(instrument__zero=-5.0 + shift))
+        assert told(moved["unexplained_peak_ratio"])[0] < 0.02
+        value, esd = told(moved["position.zero"])
+        assert moved["position.zero"].unit == "us"
+        assert value == pytest.approx(-shift, abs=max(4.0 * esd, 0.05 * shift))
+    cell = features(*values(phase__fluorite__cell__a=5.4635 * 0.9995))
+    value, esd = told(cell["position.cell.fluorite"])
+    assert value == pytest.approx(5e-4, abs=max(4.0 * esd, 2.5e-5))
+    assert abs(told(cell["position.cell.zincite"])[0]) < 5e-5
+    # 200 us^2/angstrom^2 more than was simulated
+    wide = features(*values(**{"profile__sig-1": 250.0}))
+    assert told(wide["width.low"])[0] == pytest.approx(-0.19, abs=0.04)
+    assert simulation.phases
+
+
+def test_a_missing_phase_shows_with_its_share_over_the_time_of_flight(gsasii: ProtocolSession) -> None:
+    truth = values(phase__fluorite__scale=2000.0, phase__zincite__scale=1500.0, background__0=8.0)
+    pattern, simulation = timed(gsasii, BANK, (FLUORITE, ZINCITE), truth)
+    areas = [float(np.sum(part * np.gradient(simulation.x))) for part in simulation.phase_patterns]
     root = gsasii.prepare(pattern, BANK, (FLUORITE,), {"background_terms": 2})
     _, result = gsasii.execute(root, EngineCommand(released=BASIC, gains=False))
-    context = MeasureContext(instrument=BANK, initial={"fluorite": FLUORITE}, axis=AxisKind.TOF)
-    seen = measure(result, context)
-    for name in ("position.zero", "position.cell.fluorite", "width.trend", "asymmetry.low_angle"):
-        assert not seen.features[name].available, name
-        assert "2theta" in seen.features[name].reason
-    assert "range.two_theta_min" not in seen.features
-    assert seen.features["range.tof_min"].unit == "us"
-    ratio = seen.features["unexplained_peak_ratio"].value
-    assert ratio is not None
-    assert ratio < 0.005
-    assert {item.code for item in seen.violations} <= {"width_floor"}  # lines of a real bank are as narrow
-    # twice the width that was simulated
-    broad = values(**{"profile__sig-1": 500.0})
-    _, wide = gsasii.execute(root, EngineCommand(released=BASIC, edits=broad, gains=False))
-    width = measure(wide, context).features["width.low"]
-    assert width.value is not None
-    assert width.value < -0.1
+    seen = measure(result, MeasureContext(instrument=BANK, initial=PHASES, axis=AxisKind.TOF))
+    assert seen.features["unexplained_peak_ratio"].value == pytest.approx(areas[1] / sum(areas), rel=0.2)
+    strongest = max(seen.unexplained_peaks, key=lambda peak: peak.area)
+    lines = simulation.reflections
+    nearest = np.min(np.abs(lines.d_angstrom[lines.phase == 1] / strongest.d_angstrom - 1.0))
+    assert nearest < 5e-3
 
 
 def test_an_impossible_width_over_the_time_of_flight_is_seen(gsasii: ProtocolSession) -> None:

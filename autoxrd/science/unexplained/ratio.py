@@ -113,5 +113,9 @@ def _spacing(frame: Frame, position: FloatArray) -> FloatArray:
     if frame.angular:
         return np.asarray(frame.wavelength_angstrom / (2.0 * np.sin(np.deg2rad(position) / 2.0)))
     order = np.argsort(frame.reflections.position)
-    known = frame.reflections.position[order], frame.reflections.d_angstrom[order]
-    return np.asarray(np.interp(position, *known)) if order.size else np.full_like(position, np.nan)
+    places, spacings = frame.reflections.position[order], frame.reflections.d_angstrom[order]
+    if not order.size:
+        return np.full_like(position, np.nan)
+    if frame.timed:  # nearly proportional, so that the factor may be carried beyond the last line
+        return np.asarray(position * np.interp(position, places, spacings / places))
+    return np.asarray(np.interp(position, places, spacings))
