@@ -108,6 +108,8 @@ def _empty(
     """Return the state before anything was read from the data."""
     lines = given["lines"]
     if given.get("flight") is not None:
+        text = "Cell lengths go with DIFC, which the instrument file gives: its error is no part of their esds."
+        notices.append(("cell_follows_difc", text))
         return _flight(given, phases, arrays, settings)
     if not lines or any(line["wavelength_angstrom"] <= 0 for line in lines):
         raise Refused("input", "wavelength_missing", "The instrument has no wavelength.")

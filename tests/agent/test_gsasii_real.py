@@ -72,3 +72,22 @@ def test_round_robin_mixture(autoxrd: Run, shared_file: File, tmp_path: Path) ->
     _check(summary, 11.949, [corundum, zincite, {"a": (5.46365, 0.00004)}])
     for phase, reference in zip(summary["phases"], (0.5647, 0.1453, 0.2900), strict=True):
         assert phase["weight_fraction"]["value"] == pytest.approx(reference, abs=FRACTION)
+
+
+@pytest.mark.slow
+def test_a_bank_over_the_time_of_flight(autoxrd: Run, shared_file: File, tmp_path: Path) -> None:
+    words: list[object] = [shared_file("tof-nac-powgen/PG3_22048.gsa"), "--range", "11800,103000"]
+    for stem in ("NAC", "CaF2"):
+        words += ["-s", shared_file(f"sync-nac-11bm/{stem}.cif")]
+    out = tmp_path / "out"
+    summary = _refine(autoxrd, out, *words, "-i", shared_file("tof-nac-powgen/POWGEN_1066.instprm"))
+    # GSAS-II alone on this bank, 37 parameters
+    _check(summary, 3.744, [{}, {}])
+    first, second = (phase["cell"]["a"]["value"] for phase in summary["phases"])
+    # both cells go with DIFC, which the file gives: their ratio does not
+    assert first / second == pytest.approx(10.25122 / 5.46448, rel=1e-6 * CELL_PPM)
+    assert summary["phases"][1]["weight_fraction"]["value"] == pytest.approx(0.0343, abs=FRACTION)
+    assert summary["instrument"]["zero_deg"] is None
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "neutrons by time of flight" in page
+    assert "constant-wavelength" not in page

@@ -90,6 +90,7 @@ def test_measures_over_the_time_of_flight_have_laws_of_their_own(gsasii: Protoco
         assert feature.esd is not None
         return feature.value, feature.esd
 
+    assert "cell_follows_difc" in {notice.code for notice in gsasii.execute(root, EngineCommand(cycles=0))[1].notices}
     right = features()
     for name in ("position.displacement", "width.trend", "asymmetry.low_angle"):
         assert not right[name].available, name
