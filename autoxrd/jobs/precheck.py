@@ -98,7 +98,7 @@ def _instrument(path: Path) -> dict[str, Any]:
         "radiation": instrument.radiation.value,
         "geometry": instrument.geometry.value,
         "lines": _lines(instrument.lines),
-        "profile": instrument.profile is not None,
+        "profile": instrument.profile is not None or instrument.flight is not None,
         "notices": _told(instrument.notices),
     }
 
