@@ -205,9 +205,21 @@ def _audit_absorption(state: FitState, policy: Policy, found: _Findings) -> None
         text = (
             f"microabsorption: with grains of {diameter:g} um {state.phases[worst].name} would be"
             f" {100 * corrected[worst]:.1f} % by weight, not {100 * absorbers[worst].weight_fraction:.1f} %; the phases"
-            " absorb too differently for fractions without a known grain size"
+            " absorb too differently for fractions without a known grain size."
+            f" {_grain_range(state, absorbers, policy)}"
         )
         found.add(abstain=False, code="microabsorption", text=text, measured=largest, limit=limit)
+
+
+def _grain_range(state: FitState, absorbers: list[Absorber], policy: Policy) -> str:
+    """Say between what the weight fractions lie for grains of a usual size, all alike."""
+    fine, coarse = policy.audit.grain_range_um
+    ends = [corrected_fractions(absorbers, radius_um=0.5 * diameter) for diameter in (fine, coarse)]
+    ranges = [
+        f"{phase.name} {100 * first:.1f} to {100 * last:.1f} %"
+        for phase, first, last in zip(state.phases, *ends, strict=True)
+    ]
+    return f"From {fine:g} to {coarse:g} um: {', '.join(ranges)}"
 
 
 def _audit_amorphous(state: FitState, policy: Policy, found: _Findings) -> None:

@@ -158,6 +158,8 @@ class AuditLimits(_Frozen):
     """Standard uncertainty of a weight fraction that no esd of a fit covers: texture, microabsorption, profile."""
     grain_diameter_um: NonNegative
     """Size of the grains for which microabsorption is estimated where nobody states one."""
+    grain_range_um: tuple[NonNegative, NonNegative]
+    """Sizes of the grains between which weight fractions are told where microabsorption matters."""
     microabsorption_warn: Fraction
     """Change of a weight fraction by such grains from which the reader is told."""
     unknown: Literal["warn", "abstain"]

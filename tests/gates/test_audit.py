@@ -126,6 +126,7 @@ def test_phases_that_absorb_differently_are_told_with_what_ordinary_grains_would
     _, _, warnings = final_audit(_mixture(1200.0), policy=DEFAULT, last_kind=ActionKind.JOINT)
     (found,) = [w for w in warnings if w.code == "microabsorption"]
     assert "heavy" in found.text
+    assert "From 1 to 10 um: light 92.5 to 85.7 %, heavy 7.5 to 14.3 %" in found.text
     assert found.measured is not None
     assert found.measured > 0.02
     assert "microabsorption" not in audit(_mixture(140.0))[2]
