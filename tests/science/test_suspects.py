@@ -104,6 +104,21 @@ def test_an_absent_phase_has_no_lines_of_its_own() -> None:
     assert "phases_unsupported" not in single
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_scale_that_is_held_beside_free_ones_is_judged_by_a_linear_fit(there: bool) -> None:
+    fit = base(CORUNDUM, replace(ZINCITE, scale=0.05), counts=3e3)
+    data = simulate(fit if there else base(CORUNDUM, counts=3e3), fit)
+    held = tuple(
+        p.model_copy(update={"released": False, "esd": None}) if p.name == "phase.zincite.scale" else p
+        for p in data.parameters
+    )
+    features = measure(replace(data, parameters=held), context(fit)).features
+    presence = features["presence.zincite"].value
+    assert presence is not None
+    assert (presence > 10.0) if there else (presence < 3.0)
+    assert features["phases_unsupported"].value == (0.0 if there else 1.0)
+
+
 def test_the_strongest_line_without_a_cause_is_measured_against_the_strongest_calculated() -> None:
     truth = base(CORUNDUM, replace(ZINCITE, scale=0.2), counts=3e3)
     features = measure(simulate(truth, base(CORUNDUM, counts=3e3)), context(base(CORUNDUM))).features

@@ -9,8 +9,8 @@ from autoxrd.domain.action import ActionKind
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import read_metric
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
-from autoxrd.planners.rules.catalogue import Thresholds
 from autoxrd.planners.rules.phases import PhaseRules
+from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["criterion_difference", "detection_limit", "phase_notes"]
 
@@ -61,8 +61,10 @@ def _absent(tip: str, view: GraphView, rules: PhaseRules) -> Iterator[Note]:
         presence = read_metric(parent, f"presence.{name}").value
         absent = read_metric(parent, f"absent_lines.{name}").value
         signs = []
+        scale = next((p for p in parent.parameters if p.name == f"phase.{name}.scale"), None)
         if presence is not None:
-            signs.append(f"its scale was {presence:.1f} times its standard uncertainty")
+            kind = "its scale was" if scale is None or scale.released else "a linear fit gives it a scale of"
+            signs.append(f"{kind} {presence:.1f} times its standard uncertainty")
         if absent is not None:
             signs.append(f"{absent:.0%} of the intensity expected in lines of its own was not there")
         limit = detection_limit(parent, name, esds=rules.presence_esd)
