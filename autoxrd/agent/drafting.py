@@ -15,8 +15,9 @@ from autoxrd.errors import UserInputError
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.policy import Policy
 from autoxrd.gates.selectors import is_selector, resolve
-from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, Thresholds
+from autoxrd.planners.rules.catalogue import CURRICULUM, Rule
 from autoxrd.planners.rules.options import Option, matches
+from autoxrd.planners.rules.thresholds import Thresholds
 from autoxrd.planners.rules.writing import joint_action, write_action
 from autoxrd.store.graph import Graph
 from autoxrd.store.reading import GraphReader

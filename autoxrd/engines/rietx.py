@@ -26,6 +26,7 @@ SELECTORS = (
     "instrument.ka2_ratio",
     "sample.displacement",
     "sample.transparency",
+    "sample.roughness",
     "sample.offset",
     "sample.offset_along",
     "sample.offset_across",

@@ -12,6 +12,7 @@ from autoxrd.gates.coupling import find_coupled
 from autoxrd.gates.evidence import check_evidence
 from autoxrd.gates.geometry import AngularRange, range_of
 from autoxrd.gates.limits import BoundIndex
+from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.predictions import check_predictions
 from autoxrd.gates.selectors import canonical, is_selector, resolve, resolve_all
@@ -51,6 +52,7 @@ REPLACEABLE = frozenset(
         "instrument.zero",
         "sample.displacement",
         "sample.transparency",
+        "sample.roughness",
         "phase.size",
         "phase.strain",
         "phase.size_gauss",
@@ -64,6 +66,9 @@ REPLACEABLE = frozenset(
 
 _MOST_TERMS = 36
 """Most background coefficients that an engine takes (GSAS-II's limit)."""
+
+_ROUGHNESS = "sample.roughness"
+"""In the model only once it is freed."""
 
 Fault = tuple[str, str]
 
@@ -110,10 +115,12 @@ def preflight(
 
 
 def known_parameters(state: FitState) -> list[str]:
-    """Return the parameters that an action may name: those of the state, and the texture that each phase may get."""
+    """Return the parameters that an action may name: those of the state, and what it may get: textures, roughness."""
     names = [p.name for p in state.parameters]
-    textures = [f"phase.{phase.name}.preferred_orientation" for phase in state.phases]
-    return names + [name for name in textures if name not in names]
+    more = [f"phase.{phase.name}.preferred_orientation" for phase in state.phases]
+    if GAIN_PREFIX + _ROUGHNESS in state.features:
+        more.append(_ROUGHNESS)
+    return names + [name for name in more if name not in names]
 
 
 def identity(action: Action) -> tuple[object, ...]:

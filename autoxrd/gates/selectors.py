@@ -5,7 +5,7 @@ Grammar (DESIGN section 5; ``H`` histogram, ``P`` phase, ``L`` atom label)::
     selector  = ["histogram." H "."] body
     body      = "background" [".*" | "." index | ".fixed" | ".peak" n "_" quantity | ".debye" n "_" quantity]
               | "instrument." ("zero" | "wavelength" | "ka2_ratio" | "difC" | "difA" | "difB")
-              | "sample." ("displacement" | "offset" | "offset_along" | "offset_across" | "transparency")
+              | "sample." ("displacement" | "offset" | "offset_along" | "offset_across" | "transparency" | "roughness")
               | "profile." ("U" | "V" | "W" | "X" | "Y" | "Z" | "S/L" | "H/L" | "SH/L" | "*")
               | "profile." ("alpha" | "beta-0" | "beta-1" | "beta-q" | "sig-0" | "sig-1" | "sig-2" | "sig-q")
               | "absorption" | "extinction"
@@ -45,7 +45,7 @@ __all__ = [
 Kind = Literal["background", "instrument", "sample", "profile", "phase", "atom", "absorption", "extinction"]
 
 _INSTRUMENT = frozenset({"zero", "wavelength", "ka2_ratio", "difC", "difA", "difB"})
-_SAMPLE = frozenset({"displacement", "offset", "offset_along", "offset_across", "transparency"})
+_SAMPLE = frozenset({"displacement", "offset", "offset_along", "offset_across", "transparency", "roughness"})
 _FLIGHT = frozenset({"alpha", "beta-0", "beta-1", "beta-q", "sig-0", "sig-1", "sig-2", "sig-q"})
 """Shape of lines over the time of flight."""
 _PROFILE = frozenset({"U", "V", "W", "X", "Y", "Z", "S/L", "H/L", "SH/L"}) | _FLIGHT

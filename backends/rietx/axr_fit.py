@@ -10,6 +10,7 @@ import numpy as np
 import rietx as rx
 from axr_bounds import Limits, column_bounds
 from axr_edits import apply_edits
+from axr_gain_columns import rough_surface
 from axr_gains import axial_start, release_gains
 from axr_lebail import match_intensities
 from axr_model import catalog_of, open_refinement
@@ -54,6 +55,11 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
         ref = open_refinement(state)
         catalog = catalog_of(state, ref)
         columns = catalog.columns(command["released"])
+    if "sample.roughness" in command["released"] and catalog.selectors.get("sample.roughness") == ():
+        state = _with_roughness(state)
+        ref = open_refinement(state)
+        catalog = catalog_of(state, ref)
+        columns = catalog.columns(command["released"])
     bounds = column_bounds(ref, catalog, command["bounds"])
     outcome = Outcome()
     _note_unmatched(catalog, command["released"], outcome)
@@ -83,6 +89,10 @@ def _with_axial(state: State, value: float) -> State:
     instrument = state.instrument.model_copy(deep=True)
     instrument.geometry.axial_sl.value = instrument.geometry.axial_hl.value = value
     return replace(state.with_models(state.structure, instrument), last={})
+
+
+def _with_roughness(state: State) -> State:
+    return replace(state.with_models(state.structure, rough_surface(state.instrument, 0.0)), last={})
 
 
 def _note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> None:

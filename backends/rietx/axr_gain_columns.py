@@ -12,11 +12,13 @@ from axr_marginal import AXIAL_TRIALS
 from axr_private import COARSE_AREA, compiled, table_of
 from axr_state import State
 
-__all__ = ["AXES", "axial_steps", "background_columns", "texture_steps"]
+__all__ = ["AXES", "axial_steps", "background_columns", "rough_surface", "roughness_steps", "texture_steps"]
 
 MARCH_TRIALS = (0.5, 0.65, 0.8, 0.9, 1.12, 1.3, 1.6, 2.2)
 """March-Dollase coefficients that are tried: plates below 1, needles above."""
 MOST_AXES = 40
+ROUGHNESS_TRIALS = (0.02, 0.05, 0.1, 0.2)
+"""Optical depths of a depleted surface layer that are tried; 0.1 takes a third off a line at 25 degrees."""
 
 AXES = {
     gemmi.CrystalSystem.Cubic: ((1, 0, 0), (1, 1, 0), (1, 1, 1)),
@@ -43,6 +45,26 @@ def axial_steps(state: State) -> np.ndarray:
         instrument.geometry.axial_sl.value = instrument.geometry.axial_hl.value = trial
         columns.append(_pattern(state.structure, instrument, state) - before)
     return np.stack(columns, axis=1)
+
+
+def rough_surface(instrument: Any, depth: float) -> Any:
+    """Return an instrument whose specimen has a depleted surface layer: intensities go as exp(-depth / sin theta).
+
+    Suortti (1972), doi:10.1107/S0021889872009707, without the part of the beam that meets no layer (a = 0): the two
+    of them trade with each other in all but the best patterns.
+    """
+    instrument = instrument.model_copy(deep=True)
+    block = rx.RoughnessSuortti()
+    block.a.value, block.b.value = 0.0, depth
+    instrument.geometry.surface_roughness = block
+    return instrument
+
+
+def roughness_steps(state: State) -> np.ndarray:
+    """Return the change of the pattern from an even surface to ROUGHNESS_TRIALS, shape (n, trials)."""
+    before = _pattern(state.structure, state.instrument, state)
+    after = [_pattern(state.structure, rough_surface(state.instrument, depth), state) for depth in ROUGHNESS_TRIALS]
+    return np.stack([pattern - before for pattern in after], axis=1)
 
 
 def background_columns(model: object, terms: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from axr_gain_columns import background_columns, texture_steps
+from axr_gain_columns import background_columns, roughness_steps, texture_steps
 from axr_linear import DEFAULT, GainSettings, Problem, linearised
 from axr_marginal import AXIAL_TRIALS
 from axr_names import Catalog
@@ -149,6 +149,9 @@ def _extra(
     if "profile.SH/L" not in gains and catalog.selectors.get("profile.SH/L"):
         steps = project(base, problem.axial)
         gains["profile.SH/L"], counts["profile.SH/L"] = problem.factor * best_share(steps, rest), 1
+    if catalog.selectors.get("sample.roughness") == ():
+        steps = project(base, roughness_steps(problem.state) * problem.weight[:, None])
+        gains["sample.roughness"], counts["sample.roughness"] = problem.factor * best_share(steps, rest), 1
     for name, steps in texture_steps(problem.state).items():
         gains[name] = problem.factor * best_share(project(base, steps * problem.weight[:, None]), rest)
         whole = name.split("@")[0]

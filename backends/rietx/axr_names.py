@@ -30,6 +30,7 @@ SELECTORS = (
     "instrument.ka2_ratio",
     "sample.displacement",
     "sample.transparency",
+    "sample.roughness",
     "sample.offset",
     "sample.offset_along",
     "sample.offset_across",
@@ -58,6 +59,7 @@ _INSTRUMENT = {
     "instrument.source.lines.1.weight": ("instrument.ka2_ratio", ""),
     "instrument.geometry.sample_displacement": ("sample.displacement", "mm"),
     "instrument.geometry.sample_transparency": ("sample.transparency", ""),
+    "instrument.geometry.surface_roughness.b": ("sample.roughness", ""),
     "instrument.geometry.capillary_offset_along_beam": ("sample.offset_along", "mm"),
     "instrument.geometry.capillary_offset_across_beam": ("sample.offset_across", "mm"),
     "instrument.geometry.axial_sl": ("profile.S/L", ""),
@@ -225,6 +227,9 @@ def _instrument_selectors(instrument: Any, rows: _Rows) -> dict[str, tuple[str, 
     else:
         for name in ("sample.offset_along", "sample.offset_across"):
             found.pop(name, None)
+        if instrument.source.kind == "xray_cw":
+            # not in the model before it is asked for, as a texture
+            found.setdefault("sample.roughness", ())
     return found
 
 

@@ -9,9 +9,9 @@ from autoxrd.domain.state import Feature, FitState, MeasuredValue, ParameterValu
 from autoxrd.gates.policy import load_policy
 from autoxrd.gates.preflight import preflight
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
-from autoxrd.planners.rules.catalogue import Thresholds
 from autoxrd.planners.rules.phase_notes import detection_limit, phase_notes
 from autoxrd.planners.rules.phases import PhaseRules, next_change
+from autoxrd.planners.rules.thresholds import Thresholds
 from tests.planners.test_rules import ACCEPTED, INSTRUMENT, REJECTED, STRUCTURE, _state
 
 RULES = PhaseRules()

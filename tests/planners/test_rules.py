@@ -23,7 +23,7 @@ from autoxrd.domain.state import (
 )
 from autoxrd.domain.structure import AtomSite, CrystalStructure, UnitCell
 from autoxrd.gates.policy import load_policy
-from autoxrd.gates.preflight import preflight
+from autoxrd.gates.preflight import known_parameters, preflight
 from autoxrd.planners.protocol import AttemptView, Finish, GraphView, JobContext, Proposal
 from autoxrd.planners.rules import RulesPlanner
 from autoxrd.planners.rules.catalogue import CURRICULUM
@@ -122,6 +122,26 @@ def test_the_cause_that_explains_the_offsets_goes_before_the_larger_linear_gain(
     }
     state = _state({"instrument.zero": 0.6, "phase.P.cell": 0.5}, released=LINEAR, features=alone)
     assert _proposed(_after_linear(state)).kind is ActionKind.LATTICE
+
+
+@pytest.mark.parametrize("rms", [0.9, 0.1])
+def test_a_scale_that_was_refused_is_tried_again_once_lines_are_in_place(rms: float) -> None:
+    gains = {"background": 0.1, "phase.P.scale": 0.1, "phase.Q.scale": 0.05}
+    root = _two(_state(gains), 0.5)
+    whole = _proposed(_view(("root", root)))
+    assert "phase.Q.scale" in whole.parameters
+    at_zero = Violation(code="at_bound", subject="phase.Q.scale")
+    bad = root.model_copy(update={"violations": (at_zero,)})
+    refused = AttemptView(1, "root", whole, REJECTED, "bad")
+    less = _proposed(_view(("root", root), ("bad", bad), attempts=(refused,)))
+    assert set(less.parameters) == set(LINEAR)
+    place = {"position.rms": Feature(value=rms, significance=50.0)}
+    state = _two(_state({"phase.Q.scale": 0.05}, released=LINEAR, features=place), 0.5)
+    done = AttemptView(2, "root", less, ACCEPTED, "s1")
+    view = _view(("root", root), ("bad", bad), ("s1", state), attempts=(refused, done))
+    action = _proposed(view)
+    assert (action.parameters == ("phase.Q.scale",)) is (rms < 0.3)
+    assert (action.kind is ActionKind.JOINT) is (rms > 0.3)
 
 
 def test_insignificant_gains_end_in_a_joint_cycle_and_then_in_the_end() -> None:
@@ -245,6 +265,82 @@ def test_displacement_parameters_that_fall_to_zero_tell_of_intensity_lost_at_low
     end = RulesPlanner().propose(view, replace(FLAT, instrument=replace(FLAT.instrument, geometry=geometry)))
     assert isinstance(end, Finish)
     assert [code for code, _ in end.warnings] == (["low_angle_intensity_loss"] if told else [])
+
+
+PLACE = {"x": 0.5, "y": 0.0, "z": 0.0}
+
+
+def test_what_was_refused_beside_a_phase_that_left_is_tried_again() -> None:
+    alone = _state({"phase.P.cell": 0.3}, released=LINEAR)
+    both = _two(alone, 0.9)
+    refused = _proposed(_after_linear(both))
+    again = [AttemptView(n, "s1", refused, REJECTED, None) for n in (2, 3, 4)]
+    assert _proposed(_after_linear(both, *again)).kind is ActionKind.JOINT
+    removal = refused.model_copy(update={"kind": ActionKind.REMOVE_PHASE, "settings": {"phase": "Q"}})
+    gone = AttemptView(5, "s1", removal, ACCEPTED, "s2")
+    assert _proposed(_after_linear(both, *again, gone, extra=(("s2", alone),))).parameters == ("phase.P.cell",)
+
+
+def _two(state: FitState, share: float) -> FitState:
+    """P beside another phase, P with a share of the intensity."""
+    mine = state.phases[0].model_copy(update={"intensity_share": share})
+    other = state.phases[0].model_copy(update={"name": "Q", "intensity_share": 1.0 - share})
+    return state.model_copy(update={"phases": (mine, other)})
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
+def test_atoms_of_a_mixture_stay_near_their_place_except_in_a_phase_that_rules_the_pattern(share: float) -> None:
+    gains = {"phase.P.atom.Co.position": 0.5, "phase.P.atom.La.occupancy": 0.4}
+    action = _proposed(_after_linear(_two(_state(gains, released=LINEAR), share)), FLAT)
+    assert action.kind is ActionKind.POSITIONS
+    # a = 4 angstrom, Co at x = 0.5: 0.1 angstrom either way
+    limits = {b.selector: (b.lower, b.upper) for b in action.bounds}
+    assert limits == ({} if share > 0.8 else {f"phase.P.atom.Co.{k}": (v - 0.025, v + 0.025) for k, v in PLACE.items()})
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_occupancies_of_a_mixture_stay_as_given_except_in_a_phase_that_rules_the_pattern(share: float) -> None:
+    state = _two(_state({"phase.P.atom.La.occupancy": 0.4}, released=LINEAR), share)
+    action = _proposed(_after_linear(state), FLAT)
+    assert action.kind is (ActionKind.OCCUPANCY if share > 0.8 else ActionKind.JOINT)
+
+
+@pytest.mark.parametrize(("rough", "kind"), [(0.3, ActionKind.ABSORPTION), (0.2, ActionKind.DISPLACEMENT_PARAMETERS)])
+def test_a_rough_surface_must_explain_more_than_displacement_parameters(rough: float, kind: ActionKind) -> None:
+    gains = {"sample.roughness": rough, "phase.P.uiso": 0.25, "phase.P.uiso@equal": 0.25}
+    state = _state(gains, released=LINEAR)
+    action = _proposed(_after_linear(state), FLAT)
+    assert action.kind is kind
+    if kind is ActionKind.ABSORPTION:
+        known = known_parameters(state)
+        assert "sample.roughness" in known
+        checks = preflight(action, state, "s1", policy=load_policy("default"), known_parameters=known)
+        assert [c.text for c in checks if not c.passed] == []
+
+
+def test_a_rough_surface_is_tried_where_displacement_parameters_went_to_zero() -> None:
+    gains = {"sample.roughness": 0.1, "phase.P.uiso": 0.25, "phase.P.uiso@equal": 0.25}
+    state = _state(gains, released=LINEAR)
+    action = _proposed(_after_linear(state), FLAT)
+    assert action.kind is ActionKind.DISPLACEMENT_PARAMETERS
+    bad = _with_uiso(state, 0.0, at_bound=True)
+    view = _after_linear(state, AttemptView(2, "s1", action, REJECTED, "bad"), extra=(("bad", bad),))
+    assert _proposed(view, FLAT).parameters == ("sample.roughness",)
+
+
+@pytest.mark.parametrize(("depth", "phases", "told"), [(0.1, 2, True), (0.1, 1, False), (0.01, 2, False)])
+def test_a_modelled_loss_at_low_angles_is_told_of_a_mixture(depth: float, phases: int, told: bool) -> None:
+    state = _state({}, released=(*LINEAR, "sample.roughness"))
+    rough = ParameterValue(name="sample.roughness", value=depth, esd=0.002, released=True)
+    state = state.model_copy(update={"parameters": (rough,)})
+    state = _two(state, 0.5) if phases == 2 else state
+    joint = _proposed(_after_linear(state), FLAT)
+    view = _after_linear(state, AttemptView(2, "s1", joint, ACCEPTED, "s2"), extra=(("s2", state),))
+    end = RulesPlanner().propose(view, FLAT)
+    assert isinstance(end, Finish)
+    assert [code for code, _ in end.warnings] == (["low_angle_intensity_loss"] if told else [])
+    # exp(-0.1 / sin 12.5) / exp(-0.1 / sin 45) = 0.726
+    assert all("weaker by 27 %" in text for _, text in end.warnings)
 
 
 def test_only_one_species_of_a_shared_site_and_no_full_site_gets_an_occupancy() -> None:

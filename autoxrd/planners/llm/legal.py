@@ -13,8 +13,9 @@ from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.preflight import REPLACEABLE
 from autoxrd.gates.selectors import parse_parameter
 from autoxrd.gates.tables import MORE_BACKGROUND, family_allowed
-from autoxrd.planners.rules.catalogue import CURRICULUM, QUANTITY_BOUNDS, Thresholds
+from autoxrd.planners.rules.catalogue import CURRICULUM, QUANTITY_BOUNDS
 from autoxrd.planners.rules.options import EQUAL_UISO
+from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["Gain", "Legal", "Range", "legal_from", "stage_of"]
 

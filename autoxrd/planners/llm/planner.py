@@ -30,8 +30,8 @@ from autoxrd.planners.llm.standing import (
 )
 from autoxrd.planners.protocol import Finish, Forfeit, GraphView, JobContext, Planner, Proposal
 from autoxrd.planners.rules import RulesPlanner
-from autoxrd.planners.rules.catalogue import Thresholds
 from autoxrd.planners.rules.rivals import rival_note
+from autoxrd.planners.rules.thresholds import Thresholds
 from autoxrd.planners.rules.writing import joint_action
 
 __all__ = ["LlmPlanner", "ModelDesk", "sourced"]

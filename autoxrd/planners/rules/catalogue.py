@@ -11,69 +11,7 @@ from dataclasses import dataclass
 from autoxrd.domain.action import ActionKind, Stage
 from autoxrd.domain.instrument import Geometry, Radiation
 
-__all__ = ["CURRICULUM", "QUANTITY_BOUNDS", "Rule", "Thresholds", "bounds_of", "order_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Numbers of judgement of the rules planner.
-
-    Args:
-        gain_per_parameter: smallest drop of chi^2, in units of the reduced chi^2 and per parameter, that
-            argues for a release. 4 would be two sigma for independent residuals; Rietveld residuals are
-            serially correlated with factors of 2 to 4 on the esd (Berar & Lelann 1991,
-            doi:10.1107/S0021889891002741), hence 4 x 2.5^2 = 25.
-        promised_price: an action must be expected to raise the utility by this many times the price of
-            its parameters.
-        relative_drop: smallest relative drop of chi^2 worth a step (Rwp moves by half of it).
-        feature_significance: |value|/esd from which a residual feature counts as seen.
-        fraction_promised: share of the Gauss-Newton gain that an action promises; the linear
-            estimate is an upper bound on a curved surface.
-        fraction_rwp: share of the Rwp fall expected from that gain that an action promises.
-        phase_share: intensity share below which a phase keeps coordinates and displacement parameters fixed.
-        linear_rms: rms offset of the lines in FWHM up to which the gains of shifts can be trusted; beyond, the
-            measured offsets are (the lobes of a shifted Gaussian leave the linear range at about half a FWHM).
-        dominance: an option of a later group that promises this many times more goes first, once the lines
-            are placed.
-        most_terms: background coefficients beyond which no more are asked for; with 24 terms the shortest
-            wave is a tenth of the range, still far wider than a line.
-        retries: a release refused this often on one path is not tried again.
-        retry_share: a refused release is tried again from a later state while its gain is at least this
-            share of what it was.
-        rival_evidence: difference of the Bayesian information criterion (Kass & Raftery 1995,
-            doi:10.1080/01621459.1995.10476572: above 10 is very strong) below which two position models
-            count as not told apart.
-        usual_zero: standard deviation of the zero offset of an aligned diffractometer, degrees (Jenkins & Snyder 1996,
-            Introduction to X-ray Powder Diffractometry, section 8.3). Zero and displacement hardly differ in what they
-            do to lines, so that what is known beforehand must count: one of 3 deviations must fit better by 9.
-        usual_displacement: the same of the height of a specimen mounted by hand, mm (section 9.2).
-        usual_radius: goniometer radius where none is given, mm, as in the engines.
-        cell_esds: a cell length that changes by more esds than this with the position model is told as ambiguous.
-        atoms_apart: excess gain, in units of the reduced chi^2 and per further parameter, from which the atoms of a
-            phase among others get displacement parameters of their own. Four times `gain_per_parameter`: in a
-            mixture they trade intensity with the scale factor, so that what they gain must be beyond doubt.
-        serial_inflation: factor on esds from serial correlation; N / factor^2 points count as independent.
-    """
-
-    gain_per_parameter: float = 25.0
-    promised_price: float = 1.5
-    relative_drop: float = 1e-3
-    feature_significance: float = 5.0
-    fraction_promised: float = 0.3
-    fraction_rwp: float = 0.2
-    phase_share: float = 0.10
-    linear_rms: float = 0.3
-    dominance: float = 4.0
-    most_terms: int = 24
-    retries: int = 3
-    retry_share: float = 0.2
-    rival_evidence: float = 10.0
-    usual_zero: float = 0.02
-    usual_displacement: float = 0.1
-    usual_radius: float = 217.5
-    cell_esds: float = 3.0
-    atoms_apart: float = 100.0
-    serial_inflation: float = 2.5
+__all__ = ["CURRICULUM", "QUANTITY_BOUNDS", "Rule", "bounds_of", "order_of"]
 
 
 QUANTITY_BOUNDS: dict[str, tuple[float, float]] = {
@@ -87,6 +25,8 @@ QUANTITY_BOUNDS: dict[str, tuple[float, float]] = {
     "uiso": (0.0, 0.1),
     "occupancy": (0.0, 1.0),
     "preferred_orientation": (0.2, 3.0),
+    # exp(-b / sin theta): 0.5 leaves a tenth of a line at 25 degrees
+    "roughness": (0.0, 0.5),
 }
 # crystallites of 3 nm; 5 %, as above; mu R per angstrom: beyond 2 a cylinder lets nothing through worth a correction
 _LEAST_CRYSTALLITE_ANGSTROM, _MOST_STRAIN, _MOST_ABSORPTION = 30.0, 0.05, 2.0
@@ -122,6 +62,7 @@ class Rule:
         together: release all significant ones in one action (True) or the best one alone.
         features: residual features that its mechanism moves, most telling first.
         structural: only for phases that scatter enough to support it.
+        ruling: among several phases only for one that gives nearly all of the intensity.
         heavy_only: with X-rays not for hydrogen, which they hardly see.
         shared_sites: only for atoms that share their site with another species.
         uncalibrated_only: only where the instrument's widths are not known.
@@ -129,6 +70,7 @@ class Rule:
         why_flight: what takes the place of ``why`` there, where the law is another.
         shared_uiso: one displacement parameter for all atoms of a phase (True), or only where the data tell the
             atoms apart (False); None for rules about anything else.
+        patient: never ahead of its turn, whatever it promises: asymmetry and widths at low angles look like it.
         source: where the rule comes from.
     """
 
@@ -143,12 +85,14 @@ class Rule:
     always: bool = False
     features: tuple[str, ...] = ()
     structural: bool = False
+    ruling: bool = False
     heavy_only: bool = False
     shared_sites: bool = False
     uncalibrated_only: bool = False
     flight: bool = False
     why_flight: str = ""
     shared_uiso: bool | None = None
+    patient: bool = False
     waits_for: tuple[str, ...] = ()
 
 
@@ -172,6 +116,7 @@ def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...],
         *widths,
         ("curve",),
         ("profile", "asymmetry"),
+        ("surface",),
         ("intensity",),
         ("vibration",),
         ("rest",),
@@ -307,6 +252,7 @@ CURRICULUM: tuple[Rule, ...] = (
         "species that share a site scatter differently from the given ratio",
         _MCCUSKER,
         structural=True,
+        ruling=True,
         shared_sites=True,
     ),
     Rule(
@@ -319,6 +265,17 @@ CURRICULUM: tuple[Rule, ...] = (
         _MCCUSKER,
         heavy_only=True,
         structural=True,
+    ),
+    Rule(
+        "surface",
+        "surface",
+        ActionKind.ABSORPTION,
+        Stage.STRUCTURE,
+        ("sample.roughness",),
+        "lines at low angles are weaker than calculated, alike in all phases: one parameter explains more than the"
+        " displacement parameters of any phase, or these went to zero",
+        "Suortti 1972, doi:10.1107/S0021889872009707",
+        patient=True,
     ),
     Rule(
         "displacement_parameters",

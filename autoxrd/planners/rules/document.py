@@ -9,8 +9,9 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from autoxrd.domain.instrument import Geometry, Radiation
-from autoxrd.planners.rules.catalogue import CURRICULUM, QUANTITY_BOUNDS, Rule, Thresholds, order_of
+from autoxrd.planners.rules.catalogue import CURRICULUM, QUANTITY_BOUNDS, Rule, order_of
 from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules
+from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["planner_page"]
 
@@ -61,12 +62,14 @@ def _limits(rule: Rule) -> list[str]:
         (rule.always, "always, whatever the gain"),
         (rule.structural, "phases that scatter enough"),
         (rule.heavy_only, "not hydrogen with X-rays"),
+        (rule.ruling, "among several phases only the one that gives nearly all intensity"),
         (rule.shared_sites, "species that share a site"),
         (rule.uncalibrated_only, "widths not given by an instrument file"),
         (rule.shared_uiso is True, "one parameter for the phase"),
         (rule.shared_uiso is False, "where the data tell the atoms apart"),
         (rule.flight, "time of flight"),
         (not rule.together, "one at a time"),
+        (rule.patient, "never ahead of its turn"),
         (bool(rule.waits_for), f"after a refusal only once one of {', '.join(rule.waits_for)} was freed"),
     )
     return [text for true, text in said if true]

@@ -7,8 +7,8 @@ from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.tables import MORE_BACKGROUND
 from autoxrd.planners.protocol import AttemptView, GraphView
-from autoxrd.planners.rules.catalogue import Thresholds
 from autoxrd.planners.rules.options import Option, matches
+from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["faulty_selectors", "lessons", "narrowed", "refused", "released_by"]
 
@@ -54,8 +54,13 @@ def refused(state: str, view: GraphView) -> list[AttemptView]:
 
 
 def lessons(option: Option, state: str, view: GraphView) -> list[AttemptView]:
-    """Return those of the rejected attempts that released one of an option's parameters, newest first."""
-    return [a for a in refused(state, view) if released_by(a.action) & set(option.selectors)]
+    """Return those of the rejected attempts that released one of an option's parameters, newest first.
+
+    What was refused beside other phases teaches nothing: a phase that is not there spoils every step.
+    """
+    here = {phase.name for phase in view.states[state].phases}
+    alike = [a for a in refused(state, view) if {phase.name for phase in view.states[a.parent].phases} == here]
+    return [a for a in alike if released_by(a.action) & set(option.selectors)]
 
 
 def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds) -> Option | None:
@@ -68,6 +73,9 @@ def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds
         if not option.selectors:
             return None
         tried = released_by(attempt.action)
+        if option.rule.always and option.selectors and _grown(option, attempt, state, view, thresholds):
+            # a scale that went to nothing while lines were out of place
+            continue
         faulty = faulty_selectors(attempt, view)
         if faulty and faulty != tried:
             option = option.without(faulty)

@@ -14,7 +14,8 @@ from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.selectors import parse_parameter, parse_selector
 from autoxrd.gates.sites import same_position
 from autoxrd.planners.protocol import JobContext
-from autoxrd.planners.rules.catalogue import Rule, Thresholds
+from autoxrd.planners.rules.catalogue import Rule
+from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["EQUAL_UISO", "Option", "expected_drop", "matches", "options_of", "significant"]
 
@@ -111,13 +112,17 @@ def _apart(name: str, gains: Mapping[str, Feature], n_phases: int, thresholds: T
     return more > 0 and excess >= wanted * more
 
 
-def _supported(selector: str, state: FitState, thresholds: Thresholds) -> bool:
-    """Minor phases keep their atoms fixed until their own scattering supports them."""
+def _supported(selector: str, rule: Rule, state: FitState, thresholds: Thresholds) -> bool:
+    """Minor phases keep their atoms fixed until their own scattering supports them; some things all but the main one.
+
+    A fit with one phase, or an engine that tells no shares, has no minor ones.
+    """
     meaning = parse_parameter(selector)
     if meaning is None:  # a label that no action may name
         return False
     share = {p.name: p.intensity_share for p in state.phases}.get(meaning.phase)
-    return share is None or share >= thresholds.phase_share
+    needed = thresholds.ruling_share if rule.ruling and len(state.phases) > 1 else thresholds.phase_share
+    return share is None or share >= needed
 
 
 def _atom(selector: str, context: JobContext) -> tuple[AtomSite | None, tuple[AtomSite, ...]]:
@@ -146,7 +151,7 @@ def _is_unseen_hydrogen(selector: str, context: JobContext) -> bool:
 def _allowed(selector: str, rule: Rule, state: FitState, context: JobContext, thresholds: Thresholds) -> bool:
     """Return whether a rule may release a selector, whatever it would gain."""
     return (
-        (not rule.structural or _supported(selector, state, thresholds))
+        (not rule.structural or _supported(selector, rule, state, thresholds))
         and (not rule.shared_sites or _stands_for_site(selector, context))
         and not (rule.heavy_only and _is_unseen_hydrogen(selector, context))
     )

@@ -6,13 +6,14 @@ from autoxrd.domain.action import ActionKind
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import background_terms
 from autoxrd.planners.protocol import Finish, GraphView, JobContext, Proposal
-from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, Thresholds, order_of
+from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, order_of
 from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.phase_notes import phase_notes
 from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, next_change
 from autoxrd.planners.rules.rivals import rival_action, rival_note, wavelength_note
-from autoxrd.planners.rules.signatures import low_angle_loss
+from autoxrd.planners.rules.signatures import low_angle_loss, surface_argued
+from autoxrd.planners.rules.thresholds import Thresholds
 from autoxrd.planners.rules.writing import joint_action, write_action
 
 __all__ = ["RulesPlanner"]
@@ -46,7 +47,7 @@ class RulesPlanner:
                 return Proposal(change)
         option = self._first_option(tip, view, context, order)
         if option is not None:
-            return Proposal(write_action(option, view.states[tip], tip, self._thresholds))
+            return Proposal(write_action(option, view.states[tip], tip, self._thresholds, context.structures))
         rival = rival_action(tip, view, context, self._thresholds)
         return Proposal(rival) if rival is not None else self._close(tip, view, context)
 
@@ -68,7 +69,7 @@ class RulesPlanner:
                 best = option
                 if "linear" in groups or (not placed and set(groups) & _PLACING_GROUPS):
                     return best
-            elif option.drop > self._thresholds.dominance * best.drop:
+            elif not option.rule.patient and option.drop > self._thresholds.dominance * best.drop:
                 best = option
         return best
 
@@ -85,10 +86,13 @@ class RulesPlanner:
         """Return the options of some groups that no lesson rules out, the largest expected drop first."""
         found: list[Option] = []
         for rule in (r for r in self._curriculum if r.group in groups):
-            if rule.always and any(a.action.kind in _LINEAR_KINDS for a in view.path(state)):
+            begun = rule.always and any(a.action.kind in _LINEAR_KINDS for a in view.path(state))
+            if begun and not self._placed(view.states[state]):
                 continue
             for option in options_of(rule, view.states[state], context, self._thresholds):
-                left = narrowed(option, state, view, self._thresholds)
+                left = narrowed(_held_scales(option) if begun else option, state, view, self._thresholds)
+                if rule.name == "surface" and not surface_argued(state, view):
+                    continue
                 if left is not None and not self._excluded(left, view.states[state]):
                     found.append(left)
         return sorted(found, key=lambda o: (self._claim(o, view.states[state]), o.drop, o.rule.name), reverse=True)
@@ -139,3 +143,8 @@ class RulesPlanner:
             notes=(*(note for note in found if note is not None), *phases),
             warnings=() if lost is None else (lost,),
         )
+
+
+def _held_scales(option: Option) -> Option:
+    """Return what is left of the linear parameters once lines are in place: scales that were refused out of place."""
+    return option.without(frozenset(s for s in option.selectors if not s.endswith(".scale")))

@@ -16,7 +16,7 @@ from autoxrd.domain.instrument import ANODE_LINES, Geometry, Radiation
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
-from autoxrd.planners.rules.catalogue import Thresholds
+from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["rival_action", "rival_attempt", "rival_note", "wavelength_note"]
 

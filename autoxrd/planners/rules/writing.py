@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from autoxrd.domain.action import Action, ActionKind, Bound, Evidence, Prediction, Stage
 from autoxrd.domain.state import FitState
+from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
-from autoxrd.planners.rules.catalogue import Thresholds, bounds_of
+from autoxrd.gates.selectors import parse_selector
+from autoxrd.planners.rules.catalogue import bounds_of
 from autoxrd.planners.rules.options import EQUAL_UISO, Option, significant
+from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["joint_action", "write_action"]
 
 
-def write_action(option: Option, state: FitState, state_id: str, thresholds: Thresholds) -> Action:
-    """Write the action with its evidence (the gains and features that argue for it) and its predictions."""
+def write_action(
+    option: Option, state: FitState, state_id: str, thresholds: Thresholds, structures: Sequence[CrystalStructure] = ()
+) -> Action:
+    """Write the action with its evidence (the gains and features that argue for it) and its predictions.
+
+    Args:
+        option: what is released.
+        state: the state that it starts from.
+        state_id: its id.
+        thresholds: numbers of judgement.
+        structures: as given, for how far atoms of a mixture may go.
+    """
     best = max(range(len(option.gains)), key=lambda i: (option.gains[i], option.selectors[i]))
     gain = GAIN_PREFIX + option.selectors[best]
     value = option.gains[best]
@@ -33,6 +47,8 @@ def write_action(option: Option, state: FitState, state_id: str, thresholds: Thr
         level = float(state.features[name].value or 0.0)
         evidence.append(_claim(name, level, 0.5 * abs(level), state_id))
     bounds, settings = _bounds(option, state), _settings(option, state)
+    if option.rule.kind is ActionKind.POSITIONS:
+        bounds += _places(option, state, structures, thresholds)
     kind = ActionKind.BACKGROUND if option.selectors[best] == "background" else option.rule.kind
     more_terms = kind is ActionKind.BACKGROUND_MODEL
     return Action(
@@ -83,6 +99,27 @@ def _bounds(option: Option, state: FitState) -> tuple[Bound, ...]:
         limits = bounds_of(selector, dif_c)
         if limits is not None:
             found.append(Bound(selector=selector, lower=limits[0], upper=limits[1]))
+    return tuple(found)
+
+
+def _places(
+    option: Option, state: FitState, structures: Sequence[CrystalStructure], thresholds: Thresholds
+) -> tuple[Bound, ...]:
+    """Keep atoms of a mixture near where their structure has them, except in a phase that rules the pattern."""
+    shares = {phase.name: phase.intensity_share for phase in state.phases}
+    known = {(s.name, atom.label): (s.cell, atom) for s in structures for atom in s.atoms}
+    found: list[Bound] = []
+    for selector in option.selectors:
+        meaning = parse_selector(selector)
+        share = shares.get(meaning.phase)
+        given = known.get((meaning.phase, meaning.label))
+        if len(shares) == 1 or share is None or share >= thresholds.ruling_share or given is None:
+            continue
+        cell, atom = given
+        for axis, place, length in (("x", atom.x, cell.a), ("y", atom.y, cell.b), ("z", atom.z, cell.c)):
+            room = thresholds.atom_move / length
+            name = selector.removesuffix("position") + axis
+            found.append(Bound(selector=name, lower=place - room, upper=place + room))
     return tuple(found)
 
 
