@@ -189,3 +189,20 @@ def test_no_content_does_harm(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", WORDS)
 def test_no_cell_of_a_table_is_a_formula(word: str) -> None:
     assert not guarded(word).startswith(("=", "+", "-", "@"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/jobs?q=a%00b",
+        "/api/v1/jobs?series=%00",
+        "/api/v1/jobs?engine=%00",
+        "/api/v1/jobs/%00",
+        "/api/v1/jobs/%00/graph",
+        "/api/v1/webhooks/%00/deliveries",
+        "/api/v1/audit?before=%00",
+    ],
+)
+def test_a_nul_in_an_address_is_the_callers_fault(quiet: TestClient, path: str) -> None:
+    """PostgreSQL refuses the character; the answer must not say that the database is out of reach."""
+    assert quiet.get(path).status_code in {200, 404, 422}

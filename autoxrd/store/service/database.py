@@ -19,11 +19,11 @@ from typing import Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, DisconnectionError, IntegrityError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
-from autoxrd.errors import StorageError
+from autoxrd.errors import StorageError, UserInputError
 from autoxrd.store import migrate
 from autoxrd.store.artifacts import ArtifactStore
 
@@ -178,6 +178,11 @@ def _translated() -> Iterator[None]:
         yield
     except IntegrityError:
         raise
+    except DataError as error:  # PostgreSQL keeps no NUL; the request is at fault, not the database
+        raise UserInputError(
+            "value_unstorable",
+            "A text or number of the request is none that the database can hold: NUL characters, say.",
+        ) from error
     except DBAPIError as error:
         reason = str(error.orig).strip().partition("\n")[0]
         raise StorageError(
