@@ -9,7 +9,7 @@ import pytest
 
 from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import Decision
-from autoxrd.domain.instrument import ANODE_LINES, EmissionLine, Geometry, Instrument, Radiation
+from autoxrd.domain.instrument import ANODE_LINES, EmissionLine, FlightBank, Geometry, Instrument, Radiation
 from autoxrd.domain.state import (
     Complexity,
     Convergence,
@@ -167,6 +167,26 @@ def test_a_cell_from_a_chosen_wavelength_is_told_to_depend_on_it() -> None:
         assert isinstance(end, Finish)
         assert [code for code, _ in end.notes] == told
     assert "P a by 0.0020 angstrom" in end.notes[0][1]
+
+
+def test_a_cell_over_the_time_of_flight_is_told_to_depend_on_difc() -> None:
+    bank = replace(
+        INSTRUMENT,
+        radiation=Radiation.NEUTRON,
+        lines=(),
+        flight=FlightBank(two_theta_deg=90.0, path_m=60.0, dif_c=22600.0),
+    )
+    for released, told in (
+        ((*LINEAR, "phase.P.cell"), ["difc_or_cell_ambiguous"]),
+        ((*LINEAR, "phase.P.cell", "instrument.difC"), []),
+        (LINEAR, []),
+    ):
+        state = _state({}, released=released)
+        joint = _proposed(_after_linear(state))
+        view = _after_linear(state, AttemptView(2, "s1", joint, REJECTED, None))
+        end = RulesPlanner().propose(view, replace(CONTEXT, instrument=bank))
+        assert isinstance(end, Finish)
+        assert [code for code, _ in end.notes] == told
 
 
 def test_a_refused_joint_cycle_ends_the_job_too() -> None:

@@ -142,8 +142,10 @@ def rival_note(tip: str, view: GraphView, thresholds: Thresholds) -> tuple[str, 
 
 
 def wavelength_note(tip: str, view: GraphView, context: JobContext) -> tuple[str, str] | None:
-    """Tell that cells go with the wavelength, where it is not one of a tube and the cell was free."""
+    """Tell that cells go with the wavelength or DIFC, where that is not one of a tube and the cell was free."""
     state, given = view.states[tip], context.instrument.wavelengths_angstrom[:1]
+    if context.instrument.flight is not None:
+        return _flight_note(state)
     tubes = [line.wavelength_angstrom for lines in ANODE_LINES.values() for line in lines]
     xray = context.instrument.radiation is Radiation.XRAY
     known = xray and any(abs(wavelength / tube - 1.0) < _SAME_WAVELENGTH for wavelength in given for tube in tubes)
@@ -155,6 +157,18 @@ def wavelength_note(tip: str, view: GraphView, context: JobContext) -> tuple[str
         f" Another one changes all cell lengths in proportion, 0.001 angstrom {', '.join(changes)}."
     )
     return ("cell_depends_on_wavelength", text)
+
+
+def _flight_note(state: FitState) -> tuple[str, str] | None:
+    """Tell that cells go with DIFC, which the calibration file states and which was not refined."""
+    free = set(state.released)
+    if not any(name.endswith(".cell") for name in free) or free & {"instrument.difC"}:
+        return None
+    text = (
+        "The pattern cannot tell DIFC from the cell: the calibration file's value was taken as given."
+        " Where it is wrong by 0.01 %, which is usual, all cell lengths are wrong by 0.01 %; their ratios are not."
+    )
+    return ("difc_or_cell_ambiguous", text)
 
 
 def _cells_differ(kept: FitState, left: FitState, thresholds: Thresholds) -> bool:
