@@ -92,7 +92,8 @@ class Slot:
             _log.warning("host_lost", job=lease.job_id, code=error.code, context=error.context)
             self._kill()
             return Ended(seconds=time.monotonic() - began, lost=True, reason="host_died")
-        return self._ended(lease, answer, time.monotonic() - began)
+        # as the host says: that it had to be started first is not the owner's work, and would be charged as such
+        return self._ended(lease, answer, float(answer.get("seconds", time.monotonic() - began)))
 
     def _watched(self, lease: Lease, began: float) -> Mapping[str, Any]:
         """Wait for the host's answer; an empty answer where the job is being cancelled."""
