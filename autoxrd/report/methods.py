@@ -30,6 +30,7 @@ _INSTRUMENT_WORDS = {
     "sample.offset_along": "the specimen offset along the beam",
     "sample.offset_across": "the specimen offset across the beam",
     "sample.transparency": "the specimen transparency",
+    "sample.roughness": "the roughness of its surface",
     "instrument.wavelength": "the wavelength",
     "instrument.ka2_ratio": "the Kα₂/Kα₁ ratio",
 }

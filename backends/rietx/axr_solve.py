@@ -40,7 +40,7 @@ _LINEAR = re.compile(r"phases\.\d+\.scale|instrument\.background\.c\d+")
 """Columns that the pattern depends on linearly: they need no way towards the minimum."""
 _ABSENT = re.compile(
     r"phases\.\d+\.(lor|gauss)_(size|strain)|instrument\.geometry\.axial_[sh]l|instrument\.profile\.[wxy]"
-    r"|instrument\.geometry\.surface_roughness\.b"
+    r"|instrument\.geometry\.(surface_roughness\.b|sample_transparency)"
 )
 """Effects that are not there at zero; none can be negative."""
 _NOTHING = 1e-7
