@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
+from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from autoxrd.api.auth import OwnJob, Reader, Writer
 from autoxrd.api.context import ApiContext, Context
@@ -59,7 +60,8 @@ async def create_job(
     """
     async with received(http) as body:
         # all at once in one thread: each change of threads waits for the others that work
-        view, repeated = await run_in_threadpool(_created, body, context, identity, idempotency_key)
+        made = partial(_created, body, context, identity, idempotency_key)
+        view, repeated = await to_thread.run_sync(made, limiter=context.submitting)
     response.headers["Location"] = f"/api/v1/jobs/{view.id}"
     response.headers["ETag"] = _tag(view.version)
     if repeated:
