@@ -13,6 +13,7 @@ from autoxrd.agent.job import Job
 from autoxrd.agent.views import misfits, peak_moments, picture, zoom
 from autoxrd.domain.state import FitState
 from autoxrd.domain.structure import CrystalStructure
+from autoxrd.gates.metrics import is_timed
 from autoxrd.planners.llm.legal import legal_from
 from autoxrd.planners.llm.observation import state_facts
 from autoxrd.planners.llm.ports import Measurement
@@ -115,7 +116,7 @@ def _phases(state: FitState) -> tuple[str, ...]:
 
 def _region(state: FitState, arguments: Arguments) -> tuple[float, float]:
     """Return the asked region inside the pattern, the whole range where none was asked for."""
-    axis = "tof" if "range.tof_min" in state.features else "two_theta"
+    axis = "tof" if is_timed(state) else "two_theta"
     ends = [state.features.get(f"range.{axis}_{end}") for end in ("min", "max")]
     least, most = (float(f.value) if f is not None and f.value is not None else math.nan for f in ends)
     lower = float(arguments.get("lower_deg", least))

@@ -14,6 +14,7 @@ __all__ = [
     "background_terms",
     "hard_violations",
     "is_non_negative",
+    "is_timed",
     "read_metric",
 ]
 
@@ -29,6 +30,11 @@ _NON_NEGATIVE = frozenset(
     | {"position.rms", "background.slow"}
 )
 _NON_NEGATIVE_PREFIXES = ("r_bragg.", GAIN_PREFIX, "intensity.texture.", "intensity.scatter.", "position.scatter.")
+
+
+def is_timed(state: FitState) -> bool:
+    """Return whether a state's pattern is over the time of flight."""
+    return "range.tof_min" in state.features
 
 
 @dataclass(frozen=True, slots=True)

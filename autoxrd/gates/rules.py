@@ -9,7 +9,7 @@ from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import GateCheck
 from autoxrd.domain.state import FitState, UnexplainedPeak, Violation
 from autoxrd.gates.limits import BoundIndex
-from autoxrd.gates.metrics import read_metric
+from autoxrd.gates.metrics import is_timed, read_metric
 from autoxrd.gates.policy_model import Limits, Policy
 from autoxrd.gates.selectors import resolve_all
 from autoxrd.gates.sites import Sites
@@ -203,7 +203,7 @@ def check_unexplained(parent: FitState, candidate: FitState, *, policy: Policy) 
     faults: list[Fault] = []
     if after.level > limit * (1 + _EDGE):
         faults.append(("unexplained_peaks_increased", f"{words} (limit {limit:.4f})"))
-    timed = "range.tof_min" in candidate.features
+    timed = is_timed(candidate)
     fresh = _new_peaks(parent.unexplained_peaks, candidate.unexplained_peaks, policy.limits, timed=timed)
     share = sum(peak.area_share for peak in fresh)
     if share > policy.limits.new_peak_share and after.level >= before.level:

@@ -20,7 +20,7 @@ from autoxrd.io.symmetry import resolve_symmetry
 if TYPE_CHECKING:
     import gemmi
 
-__all__ = ["read_structures"]
+__all__ = ["first_text", "parse_cif", "read_structures"]
 
 _NAME_TAGS = ("_chemical_name_mineral", "_chemical_name_common", "_pd_phase_name", "_chemical_name_systematic")
 _FORMULA_TAGS = ("_chemical_formula_sum", "_chemical_formula_structural", "_chemical_formula_moiety")
@@ -43,7 +43,7 @@ def read_structures(path: Path, *, settings: CifSettings = DEFAULT_CIF_SETTINGS)
             ``cif_origin_conflict``, ``cif_too_many_atoms``.
     """
     source = load_source(Path(path), max_bytes=settings.max_bytes)
-    blocks = [block for block in _parse(source) if _has_atoms(block)]
+    blocks = [block for block in parse_cif(source) if _has_atoms(block)]
     if not blocks:
         sentence = (
             "has no atoms (no _atom_site_fract_x); a Rietveld refinement needs them: give a CIF with coordinates."
@@ -53,12 +53,16 @@ def read_structures(path: Path, *, settings: CifSettings = DEFAULT_CIF_SETTINGS)
     return name_structures(structures)
 
 
-def _parse(source: Source) -> gemmi.cif.Document:
-    """Parse the text; the message gives the line that gemmi names."""
+def parse_cif(source: Source, code: str = "cif_malformed") -> gemmi.cif.Document:
+    """Parse the text; the message gives the line that gemmi names.
+
+    Raises:
+        UserInputError: with this code.
+    """
     import gemmi
 
     if source.looks_binary:
-        raise source.error("cif_malformed", "holds binary data; expected a CIF (text that begins with data_).")
+        raise source.error(code, "holds binary data; expected a CIF (text that begins with data_).")
     try:
         document = gemmi.cif.read_string(source.text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", ""))
     except (ValueError, RuntimeError, UnicodeError) as error:
@@ -66,7 +70,7 @@ def _parse(source: Source) -> gemmi.cif.Document:
         line = re.search(r"string:(\d+)", reason)
         detail = shown(re.sub(r"^string:[\d:()]*\s*", "", reason))
         sentence = f"is not a valid CIF ({detail}); expected the CIF syntax of the IUCr."
-        raise source.error("cif_malformed", sentence, line=int(line[1]) if line else None) from error
+        raise source.error(code, sentence, line=int(line[1]) if line else None) from error
     return document
 
 
@@ -75,7 +79,7 @@ def _has_atoms(block: gemmi.cif.Block) -> bool:
     return bool(block.find_values("_atom_site_fract_x")) or bool(block.find_values("_atom_site.fract_x"))
 
 
-def _value(block: gemmi.cif.Block, tags: tuple[str, ...]) -> str:
+def first_text(block: gemmi.cif.Block, tags: tuple[str, ...]) -> str:
     """First given text among some tags."""
     import gemmi
 
@@ -96,14 +100,14 @@ def _structure(block: gemmi.cif.Block, source: Source, settings: CifSettings, *,
     symmetry = resolve_symmetry(block, source, gemmi.UnitCell(*given))
     operations = Operations.from_triplets(symmetry.operations)
     cell, cell_notices = fit_cell(given, operations, symmetry.symbol, source, settings)
-    formula = _value(block, _FORMULA_TAGS[:1])
+    formula = first_text(block, _FORMULA_TAGS[:1])
     atoms, atom_notices = read_atoms(block, source, operations, cell, formula, settings, shift=symmetry.shift)
     check_sites(atoms, operations, cell, source, settings)
     check_origin(atoms, operations, symmetry, cell, source, settings)
-    contents, content_notices = check_contents(atoms, formula, _value(block, ("_cell_formula_units_Z",)))
-    title = _value(block, _NAME_TAGS) or _value(block, _FORMULA_TAGS) or block.name
+    contents, content_notices = check_contents(atoms, formula, first_text(block, ("_cell_formula_units_Z",)))
+    title = first_text(block, _NAME_TAGS) or first_text(block, _FORMULA_TAGS) or block.name
     structure = CrystalStructure(
-        name=structure_name(source.stem, _value(block, _NAME_TAGS), formula or contents, block.name, alone=alone),
+        name=structure_name(source.stem, first_text(block, _NAME_TAGS), formula or contents, block.name, alone=alone),
         title=shown(title),
         space_group=symmetry.symbol,
         space_group_number=symmetry.number,

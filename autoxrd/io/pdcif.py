@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from autoxrd.domain.pattern import FloatArray, Notice, PatternHints
+from autoxrd.io.cif import first_text, parse_cif
 from autoxrd.io.raw import RawPattern, Reader
 from autoxrd.io.settings import ReadSettings
 from autoxrd.io.source import Source
@@ -46,7 +47,7 @@ def _understands(source: Source) -> bool:
 
 def _read(source: Source, bank: int | None, settings: ReadSettings) -> RawPattern:
     """Read one block with a profile: the asked one (counted from 1), else the first."""
-    blocks = [block for block in _document(source) if _intensities(block)]
+    blocks = [block for block in parse_cif(source, "pdcif_malformed") if _intensities(block)]
     index = 0 if bank is None else bank - 1
     if not blocks:
         raise source.error("pdcif_no_data", "names powder intensities but holds none; expected a loop of them.")
@@ -71,19 +72,10 @@ def _read(source: Source, bank: int | None, settings: ReadSettings) -> RawPatter
         y=y[known],
         sigma=None if sigma is None else sigma[known],
         format="pdcif",
-        title=_text(block, "_pd_phase_name") or block.name,
+        title=first_text(block, ("_pd_phase_name",)) or block.name,
         hints=_hints(block),
         notices=tuple(notices),
     )
-
-
-def _document(source: Source) -> gemmi.cif.Document:
-    import gemmi
-
-    try:
-        return gemmi.cif.read_string(source.text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", ""))
-    except (ValueError, RuntimeError) as error:
-        raise source.error("pdcif_malformed", f"the CIF cannot be parsed: {error!s:.150}") from error
 
 
 def _intensities(block: gemmi.cif.Block) -> str:
@@ -140,20 +132,12 @@ def _number(block: gemmi.cif.Block, name: str) -> float:
     return float(found[1]) if found else np.nan
 
 
-def _text(block: gemmi.cif.Block, name: str) -> str:
-    import gemmi
-
-    text = block.find_value(name)
-    found = gemmi.cif.as_string(text).strip() if text else ""
-    return "" if found in ("?", ".") else found
-
-
 def _hints(block: gemmi.cif.Block) -> PatternHints:
     """Return what the block says of the radiation."""
     waves = [w for w in _values(block.find_values("_diffrn_radiation_wavelength"))[0] if np.isfinite(w) and w > 0.0]
     weights = _values(block.find_values("_diffrn_radiation_wavelength_wt"))[0]
     two = len(waves) == 2 and weights.size == 2 and bool(np.all(weights > 0.0))
-    probe = _text(block, "_diffrn_radiation_probe").lower()
+    probe = first_text(block, ("_diffrn_radiation_probe",)).lower()
     seconds = _number(block, _SECONDS)
     return PatternHints(
         wavelengths_angstrom=tuple(float(w) for w in waves[:2]),

@@ -125,8 +125,10 @@ def marginal_covariance(
     weight = max(float(np.median((esds[stated] * scale[stated]) ** 2 / alone[stated])) / white, 1.0)
     normal /= weight
     normal[np.arange(k, len(normal)), np.arange(k, len(normal))] += 1.0
-    shift = _shift(normal, columns.T @ residual / weight, np.array([0] * k + [item.way for item in held]))
-    together = np.linalg.pinv(normal, hermitian=True) + np.outer(shift, shift)
+    inverse = np.linalg.pinv(normal, hermitian=True)
+    ways = np.array([0] * k + [item.way for item in held])
+    shift = _shift(normal, inverse, columns.T @ residual / weight, ways)
+    together = inverse + np.outer(shift, shift)
     spread = np.sqrt(np.diag(together)[:k])
     wider = np.where(stated, esds * np.sqrt(np.maximum(spread**2 / (alone * weight), 1.0)), 0.0)
     spread[spread == 0.0] = 1.0
@@ -134,16 +136,17 @@ def marginal_covariance(
     return np.asarray(together * np.outer(unit, unit))
 
 
-def _shift(normal: np.ndarray, gradient: np.ndarray, ways: np.ndarray) -> np.ndarray:
+def _shift(normal: np.ndarray, inverse: np.ndarray, gradient: np.ndarray, ways: np.ndarray) -> np.ndarray:
     """Return where the joint fit would go; what could only go the forbidden way stays."""
+    shift: np.ndarray = -inverse @ gradient
     moving = np.ones(len(gradient), dtype=bool)
-    for _ in range(_ROUNDS):
-        shift = np.zeros(len(gradient))
-        shift[moving] = -np.linalg.pinv(normal[np.ix_(moving, moving)], hermitian=True) @ gradient[moving]
+    for _ in range(_ROUNDS - 1):
         wrong = moving & (ways * shift < 0.0)
         if not wrong.any():
             break
         moving &= ~wrong
+        shift = np.zeros(len(gradient))
+        shift[moving] = -np.linalg.pinv(normal[np.ix_(moving, moving)], hermitian=True) @ gradient[moving]
     return shift
 
 

@@ -20,10 +20,11 @@ from axg_pattern import Computed
 from axg_quantities import unit_of
 from axg_solve import Limits, Outcome
 from axg_state import State
+from axr_rows import derived_row
 from GSASII import GSASIIElem as G2elem
 from GSASII import GSASIIlattice as G2lat
 
-__all__ = ["cell_mass", "derived_row", "floor_notices", "parameter_rows", "phase_rows", "reflection_arrays"]
+__all__ = ["cell_mass", "floor_notices", "parameter_rows", "phase_rows", "reflection_arrays"]
 
 _Row = dict[str, Any]
 _KEV_ANGSTROM = 12.398419843
@@ -288,12 +289,6 @@ def _texture_index(prefix: str, values: dict[str, float]) -> list[_Row]:
         return []
     index = 1.0 + sum(value**2 / (2.0 * degree + 1.0) for degree, value in terms)
     return [derived_row(f"{prefix}.texture_index", index, None, "")]
-
-
-def derived_row(name: str, value: float, esd: float | None, unit: str) -> _Row:
-    """Return the description of a derived quantity."""
-    empty = {"released": False, "lower": None, "upper": None, "derived": True}
-    return {"name": name, "value": value, "esd": esd, "unit": unit, **empty}
 
 
 def _measured(value: float, esd: float | None) -> _Row:

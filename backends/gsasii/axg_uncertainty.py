@@ -14,10 +14,11 @@ import numpy as np
 from axg_axial import AxialSteps
 from axg_model import CELL, Model
 from axg_names import Catalog
-from axg_report import derived_row, phase_rows
+from axg_report import phase_rows
 from axg_solve import Outcome
 from axg_state import State
-from axr_marginal import Held, marginal_covariance, plausible, states_uncertainty, wavelength_spread
+from axr_marginal import Held, marginal_covariance, plausible, wavelength_spread
+from axr_rows import rows_beside
 
 __all__ = ["Linearised", "uncertainty_rows", "widened"]
 
@@ -52,11 +53,7 @@ def uncertainty_rows(
     wider, held = widened(state, model, catalog, problem, outcome)
     _, derived = phase_rows(state, model, catalog, wider)
     found = {row["name"]: row["esd"] for row in derived if row["esd"]} | wider.esds(catalog.columns) | held
-    return [
-        derived_row(f"{row['name']}.uncertainty", max(found[row["name"]], row["esd"] or 0.0), None, row["unit"])
-        for row in stated
-        if states_uncertainty(row["name"], refined=bool(row["esd"])) and found.get(row["name"])
-    ]
+    return rows_beside(stated, found)
 
 
 def widened(

@@ -15,6 +15,7 @@ import gemmi
 import numpy as np
 from axr_names import B_TO_U, map_path
 from axr_private import Answer, carry_intensities, compiled, table_of
+from axr_rows import derived_row
 from axr_state import State
 from axr_wire import Refused
 from rietx.crystallography.attenuation import linear_attenuation
@@ -24,7 +25,7 @@ from rietx.optimize.qpa import compute_qpa
 
 _Row = dict[str, Any]
 
-__all__ = ["Evaluation", "derived_row", "evaluate", "parameter_rows", "phase_rows", "reflection_arrays"]
+__all__ = ["Evaluation", "evaluate", "parameter_rows", "phase_rows", "reflection_arrays"]
 
 _CELL = ("a", "b", "c", "alpha", "beta", "gamma")
 _AMU_PER_A3 = 1.66053906660
@@ -193,20 +194,6 @@ def _absorption(state: State, seen: Evaluation, index: int, volume: float) -> fl
         return float(linear_attenuation(counts, volume, state.instrument.source.lines[0].wavelength.value))
     except (KeyError, ValueError):  # an element or a wavelength that the table does not have
         return None
-
-
-def derived_row(name: str, value: float, esd: float | None, unit: str) -> dict[str, Any]:
-    """Return the description of a derived quantity."""
-    return {
-        "name": name,
-        "value": value,
-        "esd": esd,
-        "unit": unit,
-        "released": False,
-        "lower": None,
-        "upper": None,
-        "derived": True,
-    }
 
 
 def _measured(value: float, esd: float | None) -> dict[str, Any]:

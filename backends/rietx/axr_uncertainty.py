@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 from axr_linear import AXIAL_PATHS, Problem, linearised
-from axr_marginal import Held, marginal_covariance, plausible, plausible_axial, states_uncertainty, wavelength_spread
+from axr_marginal import Held, marginal_covariance, plausible, plausible_axial, wavelength_spread
 from axr_names import B_TO_U, Catalog, Mapped, map_path
 from axr_private import Answer
-from axr_report import Evaluation, derived_row, phase_rows
+from axr_report import Evaluation, phase_rows
+from axr_rows import rows_beside
 from axr_state import State
 
 __all__ = ["Wider", "uncertainty_rows", "widened"]
@@ -51,11 +52,7 @@ def uncertainty_rows(
         if mapped is not None:
             found[mapped.name] = esd * mapped.factor
     found |= wider.held
-    return [
-        derived_row(f"{row['name']}.uncertainty", max(found[row["name"]], row["esd"] or 0.0), None, row["unit"])
-        for row in stated
-        if states_uncertainty(row["name"], refined=bool(row["esd"])) and found.get(row["name"])
-    ]
+    return rows_beside(stated, found)
 
 
 @dataclass(frozen=True)

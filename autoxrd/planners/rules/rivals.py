@@ -161,8 +161,7 @@ def wavelength_note(tip: str, view: GraphView, context: JobContext) -> tuple[str
 
 def _flight_note(state: FitState) -> tuple[str, str] | None:
     """Tell that cells go with DIFC, which the calibration file states and which was not refined."""
-    free = set(state.released)
-    if not any(name.endswith(".cell") for name in free) or free & {"instrument.difC"}:
+    if not any(name.endswith(".cell") for name in state.released) or "instrument.difC" in state.released:
         return None
     text = (
         "The pattern cannot tell DIFC from the cell: the calibration file's value was taken as given."
