@@ -15,7 +15,10 @@ __all__ = ["HeadError", "split_head"]
 
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[A-Za-z][A-Za-z0-9_-]*):(?P<rest>| .*)")
 _INDICATORS = "!&*?|>@`%-,[]{}#'\""
-_NOT_TEXT = re.compile(r"(?i:null|~|true|false|yes|no|on|off)|[-+.]?[0-9][0-9_.:eE+-]*|[-+]?\.(?i:inf|nan)")
+_NOT_TEXT = re.compile(
+    r"(?i:null|~|true|false|yes|no|on|off)|[-+.]?[0-9][0-9_.:eE+-]*|[-+]?\.(?i:inf|nan)|=|<<"
+    r"|[-+]?0(x[0-9a-fA-F_]+|b[01_]+)|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt]|[ \t]+)[0-9].*"
+)
 """Plain words that YAML reads as something else than text."""
 
 Head = dict[str, str | dict[str, str]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from autoxrd.domain.action import Stage
@@ -143,6 +143,12 @@ def test_any_text_is_a_head_or_is_refused(text: str) -> None:
     assert all(isinstance(key, str) for key in head)
 
 
+@example("a: =")
+@example("a: <<")
+@example("a: 0x1F")
+@example("a: -0b101")
+@example("a: 2001-12-14t21:59:43.10Z")
+@example("a: 2001-12-14 21:59:43")
 @given(st.from_regex(r"[a-z]{1,4}: [ -~]{0,30}", fullmatch=True))
 def test_a_line_that_is_taken_means_the_same_in_yaml(line: str) -> None:
     try:
