@@ -1,6 +1,6 @@
 """How good are the refinements?
 
-python -m benchmarks.quality --data ../shared/data [--only NAME ...] [--kind single|mixture] [--out FOLDER]
+python -m benchmarks.quality --data ../shared/data [--only NAME ...] [--kind single|mixture] [--engine NAME] [--out DIR]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=("single", "mixture"))
     parser.add_argument("--out", type=Path, help="keep the jobs here")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--extra", nargs="*", default=[], help="further words for every command")
+    parser.add_argument("--engine", default="rietx", help="which engine refines: rietx or gsasii")
     asked = parser.parse_args()
     cases = [c for c in load_cases() if asked.kind in (None, c.kind) and _wanted(c, asked.only)]
     out = asked.out or Path(tempfile.mkdtemp(prefix="quality-"))
@@ -32,7 +32,7 @@ def main() -> None:
 
     def one(numbered: tuple[int, Case]) -> Outcome:
         index, case = numbered
-        outcome = run_case(case, data=asked.data.resolve(), out=out / f"{index:02d}", extra=tuple(asked.extra))
+        outcome = run_case(case, data=asked.data.resolve(), out=out / f"{index:02d}", engine=asked.engine)
         print((single_table if case.kind == "single" else mixture_table)([outcome]).splitlines()[2], flush=True)
         return outcome
 

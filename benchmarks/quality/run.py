@@ -80,10 +80,10 @@ class Outcome:
         return [100 * p["weight_fraction"]["value"] - known for p, known in zip(phases, self.case.weights, strict=True)]
 
 
-def run_case(case: Case, *, data: Path, out: Path, extra: tuple[str, ...] = ()) -> Outcome:
+def run_case(case: Case, *, data: Path, out: Path, engine: str = "rietx") -> Outcome:
     """Run a case; the job's folder is kept under ``out``."""
     code = "from autoxrd.cli.main import main; main()"
-    words = ["refine", *case.words(data), *extra, "--out", str(out), "--json"]
+    words = ["refine", *case.words(data), "--engine", engine, "--out", str(out), "--json"]
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
     seconds = time.monotonic() - began

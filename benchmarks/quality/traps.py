@@ -1,6 +1,6 @@
 """Is a model that does not belong to its pattern recognised, and for the right reason?
 
-python -m benchmarks.quality.traps --data ../shared/data [--only WORD ...] [--out FOLDER]
+python -m benchmarks.quality.traps --data ../shared/data [--only WORD ...] [--engine NAME] [--out FOLDER]
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def load_traps() -> list[dict[str, Any]]:
     return list(tomllib.loads(text)["trap"])
 
 
-def run_trap(trap: dict[str, Any], *, data: Path, out: Path) -> Outcome:
+def run_trap(trap: dict[str, Any], *, data: Path, out: Path, engine: str = "rietx") -> Outcome:
     """Refine a trap and judge the answer."""
-    return judge(trap, ask(["refine", *words_of(trap, data), "--out", str(out)]))
+    return judge(trap, ask(["refine", *words_of(trap, data), "--engine", engine, "--out", str(out)]))
 
 
 def judge(trap: dict[str, Any], answer: Answer) -> Outcome:
@@ -89,6 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--only", nargs="*", default=[], help="parts of names or kinds")
+    parser.add_argument("--engine", default="rietx", help="which engine refines: rietx or gsasii")
     parser.add_argument("--out", type=Path, help="keep the jobs here")
     asked = parser.parse_args()
     out = asked.out or Path(tempfile.mkdtemp(prefix="traps-"))
@@ -97,7 +98,7 @@ def main() -> None:
     for number, trap in enumerate(load_traps()):
         if asked.only and not any(word.lower() in f"{trap['name']} {trap['kind']}".lower() for word in asked.only):
             continue
-        outcomes.append(run_trap(trap, data=asked.data.resolve(), out=out / f"{number:02d}"))
+        outcomes.append(run_trap(trap, data=asked.data.resolve(), out=out / f"{number:02d}", engine=asked.engine))
         print(table(outcomes[-1:]).splitlines()[2], flush=True)
     print(f"\n{table(outcomes)}")
 

@@ -80,11 +80,15 @@ def test_an_engine_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
 
 
 def test_starting_returns_at_once(tmp_path: Path) -> None:
+    """Before the program has begun: one that sleeps first does not hold up its caller."""
+    launcher = toy_launcher(tmp_path)
+    program = Path(launcher.command[-1])
+    program.write_text(f"import time; time.sleep(20.0)\n{program.read_text(encoding='utf-8')}", encoding="utf-8")
     before = time.perf_counter()
-    process = toy_launcher(tmp_path).start()
+    process = launcher.start()
     seconds = time.perf_counter() - before
     process.close()
-    assert seconds < 1.0
+    assert seconds < 10.0
 
 
 def test_a_command_past_its_wall_clock_is_stopped(child: ChildProcess) -> None:
@@ -92,7 +96,7 @@ def test_a_command_past_its_wall_clock_is_stopped(child: ChildProcess) -> None:
     before = time.monotonic()
     with pytest.raises(EngineTimeout) as caught:
         child.request({"id": 2, "command": "sleep", "seconds": 60}, 0.5)
-    assert time.monotonic() - before < 1.5
+    assert time.monotonic() - before < 10.0  # a command of 60 s, ended after 0.5: how soon is a matter of the machine
     assert caught.value.code == "engine_wall_clock"
     assert not child.alive
     assert ends_within(child.pid, 1.0)
