@@ -36,6 +36,7 @@ SELECTORS = (
     "instrument.difB",
     "sample.displacement",
     "sample.transparency",
+    "sample.roughness",
     "sample.offset",
     "sample.offset_along",
     "sample.offset_across",

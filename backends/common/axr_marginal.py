@@ -18,6 +18,7 @@ import numpy as np
 __all__ = [
     "AXIAL_TRIALS",
     "PLAUSIBLE_AXIAL",
+    "ROUGHNESS_TRIALS",
     "Held",
     "marginal_covariance",
     "plausible",
@@ -52,6 +53,8 @@ PLAUSIBLE_AXIAL = 0.03
 AXIAL_TRIALS = (0.01, 0.02, 0.03, 0.045, 0.065)
 """S/L = H/L that are tried: from a synchrotron's to that of a diffractometer without Soller slits (Finger, Cox &
 Jephcoat 1994, doi:10.1107/S0021889894004218)."""
+ROUGHNESS_TRIALS = (0.02, 0.05, 0.1, 0.2)
+"""Optical depths of a depleted surface layer that are tried; 0.1 takes a third off a line at 25 degrees."""
 _ROUNDS = 6
 _CELL = re.compile(r"phase\..*\.cell\.(a|b|c|alpha|beta|gamma)")
 

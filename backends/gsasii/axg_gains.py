@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from axg_axial import AXIAL_FLOOR, axial_steps
 from axg_background import NESTED, function_rows
-from axg_lines import march_dollase
+from axg_lines import march_dollase, rough_surface
 from axg_model import Model, cell_of
 from axg_names import Catalog, Column
 from axg_pattern import NARROW, Computed, Engine
 from axg_uncertainty import Linearised
+from axr_marginal import ROUGHNESS_TRIALS
 from axr_score import basis, best_share, gain_of, project, solve_beside
 from GSASII import GSASIIlattice as G2lat
 
@@ -39,6 +40,7 @@ _TRIGONAL = ((0, 0, 1), (1, 0, 0), (1, 0, 4))
 _AXES = {"m3": _CUBIC, "m3m": _CUBIC, "3R": _CUBIC, "3mR": _CUBIC}
 _AXES |= dict.fromkeys(("3", "3m1", "31m"), _TRIGONAL) | dict.fromkeys(("4/m", "4/mmm", "6/m", "6/mmm"), _UNIAXIAL)
 _OTHER = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+_ROUGHNESS = "sample.roughness"
 _HIDDEN = ("sample.offset_along", "sample.offset_across")
 
 Gains = dict[str, float]
@@ -95,6 +97,7 @@ def release_gains(
     _add_terms(model, base, rest, gains, counts)
     _add_axial(model, problem, base, rest, gains)
     _add_textures(engine, seen, base, rest, gains, counts)
+    _add_roughness(engine, seen, base, rest, gains)
     return Gained(gains, counts, notes, problem)
 
 
@@ -201,6 +204,17 @@ def _add_axial(model: Model, problem: Linearised, base: np.ndarray, rest: np.nda
     if problem.axial is not None:
         steps = project(base, problem.axial.changes / model.sigma[:, None])
         gains["profile.SH/L"] = best_share(-steps, rest)
+
+
+def _add_roughness(engine: Engine, seen: Computed, base: np.ndarray, rest: np.ndarray, gains: Gains) -> None:
+    """Put what a rough surface would win at its best in the place of what its derivative at none says."""
+    if seen.values.get(_ROUGHNESS) != 0.0 or _ROUGHNESS not in gains:
+        return
+    moved = np.zeros((len(ROUGHNESS_TRIALS), engine.x.size))
+    for index, lines in enumerate(seen.lines):
+        changes = np.stack([rough_surface(depth, lines.position[0]) - 1.0 for depth in ROUGHNESS_TRIALS])
+        moved += engine.intensity_changes(seen, index, np.nan_to_num(changes, nan=-1.0))
+    gains[_ROUGHNESS] = best_share(-project(base, (moved / engine.model.sigma).T), rest)
 
 
 def _add_terms(model: Model, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]) -> None:

@@ -19,7 +19,7 @@ from axr_wire import Refused
 from GSASII import GSASIIlattice as G2lat
 from GSASII import GSASIIpwd as G2pwd
 
-__all__ = ["FLOOR", "Lines", "Structure", "lines_of", "march_dollase", "structure_of"]
+__all__ = ["FLOOR", "Lines", "Structure", "lines_of", "march_dollase", "rough_surface", "structure_of"]
 
 FLOOR = 1e-3
 """GSAS-II takes a variance (centideg^2) and a Lorentzian width (centideg) no lower than this, in silence."""
@@ -180,6 +180,8 @@ def _factors(
     factor = factor * _textured(model, fixed, values, metric, theta)
     if state.geometry == "debye_scherrer":
         factor = factor * G2pwd.Absorb("Cylinder", values["absorption"], position, 0, 0)
+    elif (depth := values.get("sample.roughness", 0.0)) != 0.0:
+        factor = factor * rough_surface(depth, position)
     coefficient = values[f"{prefix}.extinction"]
     if coefficient != 0.0:
         factor = factor * _extinction(state, coefficient, f2, values["instrument.wavelength"] / volume, theta)
@@ -211,6 +213,18 @@ def march_dollase(fixed: Structure, metric: Any, axis: tuple[int, ...], coeffici
     lengths = np.einsum("rni,ij,rnj->rn", fixed.equivalents, reciprocal, fixed.equivalents)
     square = np.clip(along**2 / (lengths * (direction @ reciprocal @ direction)), 0.0, 1.0)
     return np.asarray(np.mean((coefficient**2 * square + (1.0 - square) / coefficient) ** -1.5, axis=1))
+
+
+def rough_surface(depth: float, position: np.ndarray) -> np.ndarray:
+    """Return the share of their intensity that lines keep below a depleted surface layer, over that at 180 degrees.
+
+    Suortti (1972), doi:10.1107/S0021889872009707, without the part of the beam that meets no layer.
+
+    Args:
+        depth: optical depth of the layer.
+        position: degrees 2theta, any shape.
+    """
+    return np.asarray(G2pwd.SurfaceRough(0.0, depth, position))
 
 
 def _extinction(

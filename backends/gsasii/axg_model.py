@@ -148,7 +148,7 @@ def _sample_values(state: State, values: dict[str, float]) -> dict[str, float]:
             "Shift": 1000.0 * values["sample.displacement"],
             "Transparency": 20.0 * state.radius_mm * values["sample.transparency"],
             "SurfRoughA": 0.0,
-            "SurfRoughB": 0.0,
+            "SurfRoughB": values.get("sample.roughness", 0.0),
         }
     if state.flight is not None:
         return {"DisplaceX": 0.0, "DisplaceY": 0.0, "Absorption": values["absorption"]}

@@ -36,6 +36,7 @@ SELECTORS = (
     "instrument.difB",
     "sample.displacement",
     "sample.transparency",
+    "sample.roughness",
     "sample.offset",
     "sample.offset_along",
     "sample.offset_across",
@@ -67,7 +68,7 @@ SELECTORS = (
 )
 
 _ATOMIC = ("occupancy", "uiso", "x", "y", "z", *COMPONENTS)
-_INTENSITY = ("scale", "preferred_orientation", "harmonic", "extinction", "absorption", *_ATOMIC)
+_INTENSITY = ("scale", "preferred_orientation", "harmonic", "extinction", "absorption", "roughness", *_ATOMIC)
 """What a profile match cannot tell: intensities stand for it."""
 _EQUAL_LENGTHS = {"m3": "abc", "m3m": "abc", "3R": "abc", "3mR": "abc", "-1": "", "2/m": "", "mmm": ""}
 _FREE_ANGLES = {"-1": ("alpha", "beta", "gamma"), "3R": ("alpha",), "3mR": ("alpha",)}
@@ -178,6 +179,7 @@ def _instrument_names(state: State) -> list[str]:
     names += ["instrument.ka2_ratio"] if state.second_line is not None else []
     if state.geometry == "bragg_brentano":
         names += ["sample.displacement", "sample.transparency"]
+        names += ["sample.roughness"] if "sample.roughness" in state.values else []
     else:
         names += ["sample.offset_along", "sample.offset_across", "absorption"]
     return names + [f"profile.{key}" for key in "UVWXYZ"]

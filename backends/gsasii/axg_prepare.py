@@ -189,6 +189,7 @@ def _start(given: dict[str, Any], phases: list[PhaseModel], first: float, two: b
     values |= {"profile.S/L": max(axial, AXIAL_FLOOR), "profile.H/L": max(axial, AXIAL_FLOOR)}
     if given["geometry"] == "bragg_brentano":
         values |= {"sample.displacement": 0.0, "sample.transparency": 0.0}
+        values |= {"sample.roughness": 0.0} if given["radiation"] == "xray" else {}
     else:
         values |= {"sample.offset_along": 0.0, "sample.offset_across": 0.0, "absorption": 0.0}
     for phase in phases:

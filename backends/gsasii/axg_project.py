@@ -29,6 +29,7 @@ _LINEAR = {"profile.U": "U", "profile.V": "V", "profile.W": "W", "profile.X": "X
 _INSTRUMENT = {"instrument.zero": "Zero", "profile.SH/L": "SH/L", "instrument.ka2_ratio": "I(L2)/I(L1)", **_LINEAR}
 _INSTRUMENT |= {f"instrument.{key}": key for key in FLIGHT_POSITION} | {f"profile.{key}": key for key in FLIGHT_SHAPE}
 _SAMPLE = {"sample.displacement": "Shift", "sample.transparency": "Transparency", "absorption": "Absorption"}
+_SAMPLE |= {"sample.roughness": "SurfRoughB"}
 _SAMPLE |= {"sample.offset_across": "DisplaceX", "sample.offset_along": "DisplaceY"}
 
 

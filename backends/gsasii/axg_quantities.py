@@ -36,6 +36,7 @@ QUANTITIES: dict[str, tuple[str, float, float, float]] = {
     "ka2_ratio": ("", 0.0, _INF, 1e-3),
     "displacement": ("mm", -_INF, _INF, 1e-3),
     "transparency": ("", 0.0, _INF, 1e-5),
+    "roughness": ("", 0.0, _INF, 1e-4),
     "offset_along": ("mm", -_INF, _INF, 1e-3),
     "offset_across": ("mm", -_INF, _INF, 1e-3),
     "absorption": ("", 0.0, 10.0, 1e-3),

@@ -28,7 +28,8 @@ NARROW_DROP = 1e-5
 SHIFT_CONVERGED = 0.1
 """Largest shift over esd of a converged fit (McCusker et al. 1999, doi:10.1107/S0021889898009856, section 7)."""
 _LINEAR = ("scale", "background")
-_ABSENT = ("size", "strain", "axial", "peak_gauss", "peak_lorentz", "transparency", "S/L", "W", "X", "Y")
+_ABSENT = ("size", "strain", "axial", "peak_gauss", "peak_lorentz", "transparency", "roughness")
+_ABSENT += ("S/L", "W", "X", "Y")
 """Effects that are not there at zero, or at the floor of the axial divergence; none can be negative."""
 _NOTHING = 1e-7
 """A width in degrees (or its square) this close to its limit does nothing to a pattern of any step."""

@@ -8,7 +8,7 @@ import gemmi
 import numpy as np
 import rietx as rx
 from axr_curves import chebyshev_rows
-from axr_marginal import AXIAL_TRIALS
+from axr_marginal import AXIAL_TRIALS, ROUGHNESS_TRIALS
 from axr_private import COARSE_AREA, compiled, table_of
 from axr_state import State
 
@@ -17,8 +17,6 @@ __all__ = ["AXES", "axial_steps", "background_columns", "rough_surface", "roughn
 MARCH_TRIALS = (0.5, 0.65, 0.8, 0.9, 1.12, 1.3, 1.6, 2.2)
 """March-Dollase coefficients that are tried: plates below 1, needles above."""
 MOST_AXES = 40
-ROUGHNESS_TRIALS = (0.02, 0.05, 0.1, 0.2)
-"""Optical depths of a depleted surface layer that are tried; 0.1 takes a third off a line at 25 degrees."""
 
 AXES = {
     gemmi.CrystalSystem.Cubic: ((1, 0, 0), (1, 1, 0), (1, 1, 1)),

@@ -31,6 +31,7 @@ LAB_VALUES = values(
     phase__fluorite__strain=0.1,
     sample__displacement=0.1,
     sample__transparency=0.0005,
+    sample__roughness=0.05,
     instrument__zero=0.02,
     background__0=100.0,
     background__peak1_intensity=300.0,
