@@ -97,6 +97,7 @@ class RietxEngine:
                 "value",
                 "neutral",
                 "equal_uiso",
+                "broadening",
             ),
             export_kinds=("cif", "pdcif", "hkl", "native", "topas"),
         )

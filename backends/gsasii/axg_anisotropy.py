@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from axg_adp import COMPONENTS, equivalent_weights, isotropic_tensor
-from axg_broadening import harmonic_names, start_stephens, stephens_names
+from axg_broadening import harmonic_names, start_stephens, stephens_names, strain_unit
 from axg_lines import lines_of, structure_of
 from axg_model import build_model, cell_of
 from axg_phases import phase_index
@@ -50,7 +50,7 @@ def set_broadening(state: State, values: dict[str, Any]) -> State:
         fixed = structure_of(built, index)
         d = lines_of(built, fixed, state.values, np.ones(len(fixed.hkl))).d
         stephens = stephens_names(group)
-        start = start_stephens(width, fixed.hkl, d, group)
+        start = start_stephens(width / strain_unit(state.values), fixed.hkl, d, group)
         kept |= {f"{base}.{name}": value for name, value in zip(stephens, start, strict=True)}
     changed = {"size_axis": axis} if effect == "size" else {"strain_axis": axis, "stephens": stephens}
     return _with_phase(replace(state, values=kept), index, replace(phase, **changed))

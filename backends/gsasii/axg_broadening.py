@@ -23,15 +23,22 @@ __all__ = [
     "harmonic_names",
     "size_widths",
     "start_stephens",
+    "stephens_multiples",
     "stephens_names",
+    "stephens_slopes",
     "stephens_terms",
+    "strain_unit",
     "strain_widths",
 ]
 
 STRAIN_TO_GSASII = 100.0 * np.pi / 0.018
 """From a strain as FWHM/tan(theta) in degrees to GSAS-II's microstrain (1e-6)."""
 LEAST = 1e-9
-_START = 0.01
+_START = 500.0
+"""Spread of 1/d^2, in 1e-6, that coefficients start from where there is no strain: at nothing they have no gradient."""
+_MULTIPLES = {"S220": 3.0, "S202": 3.0, "S022": 3.0, "S211": 4.0, "S121": 4.0, "S112": 4.0}
+"""GSAS-II multiplies its coefficients with these; those like S310 with 2, and S301 of the Laue group -31m with 4."""
+_TRIGONAL = ("S400", "S004", "S202", "S301")
 
 
 def angles_to_axis(hkl: np.ndarray, metric: Any, axis: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -65,12 +72,14 @@ def strain_widths(
         metric: reciprocal.
         d: spacings, angstrom, shape (r,).
         terms: what Stephens' coefficients are multiplied with, shape (k, r).
+
+    Over the time of flight the width is in microseconds and over d.
     """
     prefix = f"phase.{phase.name}"
     if phase.stephens:
         assert terms is not None
         total = np.array([values[f"{prefix}.strain.{name}"] for name in phase.stephens]) @ terms
-        return np.asarray(d**2 * np.sqrt(np.maximum(total, 0.0)))
+        return np.asarray(strain_unit(values) * d**2 * np.sqrt(np.maximum(total, 0.0)))
     if phase.strain_axis is None:
         return values[f"{prefix}.strain"]
     across, along = values[f"{prefix}.strain"], values[f"{prefix}.strain.axial"]
@@ -78,21 +87,40 @@ def strain_widths(
     return np.asarray(across * along / np.sqrt(cosine * across**2 + sine * along**2 + LEAST**2))
 
 
+def strain_unit(values: dict[str, float]) -> float:
+    """Return the width of strain that a spread of 1/d^2 of 1e-6 makes: degrees, or us/angstrom with time of flight."""
+    dif_c = values.get("instrument.difC")
+    return 1.0 / STRAIN_TO_GSASII if dif_c is None else 1e-6 * dif_c
+
+
 def stephens_names(group: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names of the coefficients that a Laue group has: ``S400``, ``S220``, ..."""
-    return tuple(G2spc.MustrainNames(group))
+    """Return the names of the coefficients that a Laue group has, in GSAS-II's order: ``S400``, ``S220``, ..."""
+    names = tuple(G2spc.MustrainNames(group))
+    # the same by symmetry, and named as Stephens does
+    return tuple("S202" if n == "S022" else n for n in names) if group["SGLaue"] in ("4/m", "4/mmm") else names
+
+
+def stephens_multiples(names: tuple[str, ...]) -> np.ndarray:
+    """Return our coefficients, of the literal products of indices, over GSAS-II's, shape (k,)."""
+    found = [_MULTIPLES.get(name, 1.0 if "4" in name else 2.0) for name in names]
+    return np.array([*found[:-1], 4.0] if names == _TRIGONAL else found)
 
 
 def stephens_terms(hkl: np.ndarray, group: dict[str, Any]) -> np.ndarray:
     """Return what each coefficient is multiplied with, shape (k, r)."""
-    return np.array(G2spc.MustrainCoeff(hkl.T, group))
+    return np.asarray(np.array(G2spc.MustrainCoeff(hkl.T, group)) / stephens_multiples(stephens_names(group))[:, None])
 
 
-def start_stephens(strain: float, hkl: np.ndarray, d: np.ndarray, group: dict[str, Any]) -> list[float]:
-    """Return coefficients that stand for an isotropic strain, or a small one where there is none."""
-    wanted = max(strain, _START) ** 2 / d**4
+def start_stephens(spread: float, hkl: np.ndarray, d: np.ndarray, group: dict[str, Any]) -> list[float]:
+    """Return coefficients (1e-12/angstrom^4) that stand for an isotropic spread of 1/d^2, 1e-6, or a small one."""
+    wanted = max(spread, _START) ** 2
     scaled = stephens_terms(hkl, group) * d**4
-    return [float(v) for v in np.linalg.lstsq(scaled.T, wanted * d**4, rcond=None)[0]]
+    return [float(v) for v in np.linalg.lstsq(scaled.T, np.full(len(d), wanted), rcond=None)[0]]
+
+
+def stephens_slopes(width: float, terms: np.ndarray, d: np.ndarray, unit: float) -> np.ndarray:
+    """Return d(width of strain)/d(coefficient) of each line at an isotropic strain, or a small one, shape (k, r)."""
+    return np.asarray(unit**2 * d**4 * terms / (2.0 * max(width, _START * unit)))
 
 
 def harmonic_names(group: dict[str, Any], order: int) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from axg_lebail import match_intensities
 from axg_model import Model, build_model
 from axg_names import Catalog, Column, build_catalog
 from axg_pattern import Computed, Engine
-from axg_report import floor_notices, parameter_rows, phase_rows, reflection_arrays
+from axg_report import floor_notices, parameter_rows, phase_rows, reflection_arrays, tell_greatest
 from axg_solve import Limits, Outcome, limits_of, refine
 from axg_state import State
 from axg_uncertainty import uncertainty_rows
@@ -101,6 +101,8 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
     catalog = build_catalog(model)
     released = {column.name for column in columns}
     parameters = parameter_rows(state, catalog, limits, released, outcome)
+    reflections = reflection_arrays(model, seen)
+    tell_greatest(parameters, model, reflections)
     phases, derived = phase_rows(state, model, catalog, outcome)
     gained = None
     if command["gains"] and state.mode == "rietveld":
@@ -128,7 +130,7 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
     }
     arrays = {"x": model.x, "y_obs": model.y, "sigma": model.sigma, "y_calc": seen.y, "background": seen.background}
     arrays |= {"phase_patterns": seen.parts, "covariance": outcome.covariance}
-    arrays |= {f"reflections_{key}": value for key, value in reflection_arrays(model, seen).items()}
+    arrays |= {f"reflections_{key}": value for key, value in reflections.items()}
     return state, meta, arrays
 
 

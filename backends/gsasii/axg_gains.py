@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from axg_axial import AXIAL_FLOOR, axial_steps
 from axg_background import NESTED, function_rows
+from axg_broadening import stephens_slopes, stephens_terms, strain_unit
 from axg_lines import march_dollase, rough_surface
 from axg_model import Model, cell_of
 from axg_names import Catalog, Column
@@ -28,6 +29,10 @@ ATOM_COLUMNS = 120
 """A phase with more columns of atoms gets no gains of single atoms."""
 MORE_TERMS = 4
 """How many further background terms ``background.more`` stands for."""
+GENERALISED = "@generalised"
+"""Suffix of the gain of ``phase.P.strain`` when it is let depend on direction (the ``broadening`` edit)."""
+MOST_COEFFICIENTS = 9
+"""A phase with more of Stephens' coefficients (triclinic) gets no such gain."""
 EQUAL = "@equal"
 """Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter (the ``equal_uiso`` edit)."""
 MARCH_TRIALS = (0.5, 0.65, 0.8, 0.9, 1.12, 1.3, 1.6, 2.2)
@@ -98,6 +103,7 @@ def release_gains(
     _add_axial(model, problem, base, rest, gains)
     _add_textures(engine, seen, base, rest, gains, counts)
     _add_roughness(engine, seen, base, rest, gains)
+    _add_directed(engine, seen, base, rest, gains, counts)
     return Gained(gains, counts, notes, problem)
 
 
@@ -215,6 +221,28 @@ def _add_roughness(engine: Engine, seen: Computed, base: np.ndarray, rest: np.nd
         changes = np.stack([rough_surface(depth, lines.position[0]) - 1.0 for depth in ROUGHNESS_TRIALS])
         moved += engine.intensity_changes(seen, index, np.nan_to_num(changes, nan=-1.0))
     gains[_ROUGHNESS] = best_share(-project(base, (moved / engine.model.sigma).T), rest)
+
+
+def _add_directed(
+    engine: Engine, seen: Computed, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]
+) -> None:
+    """Add what a strain that depends on direction would win, and what is left of it where there is one."""
+    model = engine.model
+    for index, phase in enumerate(model.state.phases):
+        whole = f"phase.{phase.name}.strain"
+        if phase.stephens:
+            gains[whole + GENERALISED], counts[whole + GENERALISED] = gains.get(whole, 0.0), counts.get(whole, 0)
+            continue
+        fixed, lines = engine.structures[index], seen.lines[index]
+        terms = stephens_terms(fixed.hkl, fixed.group)
+        if phase.strain_axis is not None or len(terms) > MOST_COEFFICIENTS:
+            continue
+        slopes = stephens_slopes(seen.values[whole], terms, lines.d, strain_unit(seen.values))
+        # degrees over tan(theta), in centidegrees; microseconds over d
+        law = 100.0 * np.tan(np.radians(lines.position[0] / 2.0)) if lines.rise is None else lines.d
+        moved = engine.width_changes(seen, index, np.nan_to_num(slopes * law)) / model.sigma
+        gains[whole + GENERALISED] = solve_beside(moved.T, base, rest, RANK)[1]
+        counts[whole + GENERALISED] = len(terms)
 
 
 def _add_terms(model: Model, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]) -> None:

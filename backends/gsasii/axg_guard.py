@@ -10,16 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from axg_lines import Structure
 from axg_lsq import Guard
 from axg_names import Column
 from axg_shape import FWHM_TO_VARIANCE
 from axg_state import State
 
-__all__ = ["Kept", "variance_guard"]
+__all__ = ["Kept", "strain_guard", "together", "variance_guard"]
 
 GRID = 256
 LEAST_CENTIDEG2 = 1e-3
 """GSAS-II's floor of a variance; the same number is taken for microseconds."""
+LEAST_SHARE = 1e-4
+"""Share of its largest value that the square of an anisotropic strain keeps in every direction."""
+MOST_DIRECTIONS = 400
 _POWERS = {"profile.sig-0": 0, "profile.sig-q": 1, "profile.sig-1": 2, "profile.sig-2": 4}
 
 
@@ -50,6 +54,46 @@ def variance_guard(state: State, columns: tuple[Column, ...], theta: np.ndarray)
         return None
     whole = np.sum([state.values[name] * row for name, row in design.items()], axis=0)
     return Kept(Guard(free.T, least - (whole - free.T @ theta)), at)
+
+
+def strain_guard(
+    structures: tuple[Structure, ...], state: State, columns: tuple[Column, ...], theta: np.ndarray
+) -> Guard | None:
+    """Return what keeps microstrain after Stephens above nothing in every direction; None where none of it is free.
+
+    Args:
+        structures: the reflections of each phase.
+        state: where a pass starts.
+        columns: what is free.
+        theta: their values, shape (k,).
+    """
+    rows, least = [], []
+    for phase, fixed in zip(state.phases, structures, strict=True):
+        names = [f"phase.{phase.name}.strain.{name}" for name in phase.stephens]
+        moves = np.array([[dict(c.moves).get(name, 0.0) for c in columns] for name in names])
+        if not names or not np.any(moves):
+            continue
+        assert fixed.stephens is not None
+        unique = _directions(fixed.stephens)
+        free, whole = unique @ moves, unique @ np.array([state.values[name] for name in names])
+        rows.append(free)
+        least.append(LEAST_SHARE * np.abs(whole).max() - (whole - free @ theta))
+    return Guard(np.vstack(rows), np.concatenate(least)) if rows else None
+
+
+def _directions(terms: np.ndarray) -> np.ndarray:
+    """Return the different rows, up to their length, of what coefficients are multiplied with, shape (m, k)."""
+    unit = terms.T / np.maximum(np.linalg.norm(terms, axis=0), 1e-300)[:, None]
+    _, first = np.unique(np.round(unit, 3), axis=0, return_index=True)
+    return np.asarray(unit[np.sort(first)[:MOST_DIRECTIONS]])
+
+
+def together(*guards: Guard | None) -> Guard | None:
+    """Return one guard for all."""
+    there = [guard for guard in guards if guard is not None]
+    if not there:
+        return None
+    return Guard(np.vstack([g.rows for g in there]), np.concatenate([g.least for g in there]))
 
 
 def _design(state: State) -> tuple[np.ndarray, dict[str, np.ndarray], float]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from axg_adp import COMPONENTS
 from axg_background import DEBYE
-from axg_broadening import STRAIN_TO_GSASII, gsasii_harmonic
+from axg_broadening import STRAIN_TO_GSASII, gsasii_harmonic, stephens_multiples
 from axg_quantities import FLIGHT_POSITION, FLIGHT_SHAPE
 from axg_shape import FWHM_TO_VARIANCE
 from axg_state import PhaseModel, State
@@ -314,8 +314,8 @@ def _set_phase(target: dict[str, Any], number: int, phase: PhaseModel, values: d
         target[f"{both}Size;a"] = min(size / max(values[f"{prefix}.size.axial"], 1e-12), LARGEST_SIZE_UM)
     if phase.strain_axis is not None:
         target[f"{both}Mustrain;a"] = strain * values[f"{prefix}.strain.axial"]
-    for k, name in enumerate(phase.stephens):
-        target[f"{both}Mustrain;{k}"] = strain**2 * values[f"{prefix}.strain.{name}"]
+    for k, (name, multiple) in enumerate(zip(phase.stephens, stephens_multiples(phase.stephens), strict=True)):
+        target[f"{both}Mustrain;{k}"] = values[f"{prefix}.strain.{name}"] / multiple
     for name in phase.harmonics:
         target[f"{both}{gsasii_harmonic(name)}"] = values[f"{prefix}.preferred_orientation.{name}"]
     target[f"{both}Scale"] = values[f"{prefix}.scale"]

@@ -26,6 +26,8 @@ FULL = 1.0
 """Share of GSAS-II's windows (50 and 75 widths from the peak)."""
 NARROW = 0.25
 """The same where only a direction is wanted: 2 % of a Lorentzian's area lies outside, the cost is a third."""
+_LORENTZ = 3
+"""Place of the width among the curves of a line."""
 RISE = 1e-5
 """Relative rise of F^2 of the difference that gives the intensity's response."""
 
@@ -242,6 +244,24 @@ class Engine:
         block = np.zeros((len(changes), self.x.size))
         for number, window, curve in self.curves(seen, index):
             block[:, window] += changes[:, number, None] * (seen.f2[index][number] * curve)
+        return block
+
+    def width_changes(self, seen: Computed, index: int, changes: np.ndarray) -> np.ndarray:
+        """Return what changes of a phase's Lorentzian widths do to the pattern, to first order.
+
+        Args:
+            seen: a pattern of this engine.
+            index: the phase.
+            changes: of each reflection's width, in the unit of the lines, shape (k, r).
+
+        Returns:
+            Shape (k, n).
+        """
+        lines, block = seen.lines[index], np.zeros((len(changes), self.x.size))
+        amplitude = self.weights(seen.values)[:, None] * lines.factor * seen.f2[index]
+        for copy in self._copies(index, lines, seen.values, slopes=True):
+            curve = amplitude[copy.line, copy.number] * copy.slopes()[_LORENTZ]
+            block[:, copy.window] += changes[:, copy.number, None] * curve
         return block
 
     def curves(self, seen: Computed, index: int) -> Iterator[tuple[int, slice, np.ndarray]]:

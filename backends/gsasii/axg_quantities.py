@@ -64,7 +64,8 @@ QUANTITIES: dict[str, tuple[str, float, float, float]] = {
     "occupancy": ("", 0.0, _INF, 1e-3),
     "uiso": ("angstrom^2", -_INF, _INF, 1e-4),
     "axial": ("deg", 0.0, _INF, 1e-4),
-    "stephens": ("deg^2/angstrom^4", -_INF, _INF, 1e-7),
+    # of the literal products of indices: see axg_broadening
+    "stephens": ("1e-12/angstrom^4", -_INF, _INF, 1.0),
     "harmonic": ("", -10.0, 10.0, 1e-3),
     **dict.fromkeys(COMPONENTS, ("angstrom^2", -_INF, _INF, 1e-4)),
 }
@@ -87,7 +88,6 @@ _FLIGHT: dict[str, tuple[str, float, float, float]] = {
     "Z": ("us", -_INF, _INF, 2e-2),
     "size": ("us/angstrom^2", 0.0, _INF, 2e-2),
     "strain": ("us/angstrom", 0.0, _INF, 2e-2),
-    "stephens": ("us^2/angstrom^6", -_INF, _INF, 1e-3),
 }
 """Widths of size go as d^2, of strain as d."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from axg_adp import COMPONENTS, positive
+from axg_broadening import stephens_terms, strain_widths
 from axg_flight import maxima
 from axg_lines import FLOOR, Lines
 from axg_model import CELL, Model, cell_of
@@ -24,7 +25,7 @@ from axr_rows import derived_row
 from GSASII import GSASIIElem as G2elem
 from GSASII import GSASIIlattice as G2lat
 
-__all__ = ["cell_mass", "floor_notices", "parameter_rows", "phase_rows", "reflection_arrays"]
+__all__ = ["cell_mass", "floor_notices", "parameter_rows", "phase_rows", "reflection_arrays", "tell_greatest"]
 
 _Row = dict[str, Any]
 _KEV_ANGSTROM = 12.398419843
@@ -136,6 +137,25 @@ def parameter_rows(state: State, catalog: Catalog, limits: Limits, released: set
             }
         )
     return rows
+
+
+def tell_greatest(rows: list[_Row], model: Model, reflections: dict[str, np.ndarray]) -> None:
+    """Put the strain along the broadest direction in the place of one without direction, where it has one.
+
+    Args:
+        rows: of all parameters; changed.
+        model: GSAS-II's dictionaries.
+        reflections: inside the range: ``phase``, ``hkl``, ``d_angstrom``.
+    """
+    for index, phase in enumerate(model.state.phases):
+        mine = reflections["phase"] == index
+        if not phase.stephens or not np.any(mine):
+            continue
+        hkl, d = reflections["hkl"][mine].astype(float), reflections["d_angstrom"][mine]
+        terms = stephens_terms(hkl, model.phases[phase.name]["General"]["SGData"])
+        widths = strain_widths(phase, model.state.values, hkl, None, d, terms)
+        row = next(row for row in rows if row["name"] == f"phase.{phase.name}.strain")
+        row |= {"value": float(np.max(widths)), "derived": True}
 
 
 def phase_rows(state: State, model: Model, catalog: Catalog, outcome: Outcome) -> tuple[list[_Row], list[_Row]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from axg_guard import variance_guard
+from axg_guard import strain_guard, together, variance_guard
 from axg_lebail import matched_point
 from axg_lsq import Fit, Settings, minimise, without_hidden
 from axg_model import build_model
@@ -27,9 +27,9 @@ NARROW_DROP = 1e-5
 """The way towards the minimum ends at this relative fall of the sum of squares: its windows are narrow."""
 SHIFT_CONVERGED = 0.1
 """Largest shift over esd of a converged fit (McCusker et al. 1999, doi:10.1107/S0021889898009856, section 7)."""
+_COEFFICIENTS = ("stephens", "harmonic")
 _LINEAR = ("scale", "background")
-_ABSENT = ("size", "strain", "axial", "peak_gauss", "peak_lorentz", "transparency", "roughness")
-_ABSENT += ("S/L", "W", "X", "Y")
+_ABSENT = ("size", "strain", "axial", "peak_gauss", "peak_lorentz", "transparency", "roughness", "S/L", "W", "X", "Y")
 """Effects that are not there at zero, or at the floor of the axial divergence; none can be negative."""
 _NOTHING = 1e-7
 """A width in degrees (or its square) this close to its limit does nothing to a pattern of any step."""
@@ -88,7 +88,9 @@ def limits_of(catalog: Catalog, values: dict[str, float], bounds: list[dict[str,
 
 def _bounded(catalog: Catalog, selector: str) -> list[tuple[Column, str, float]]:
     named = [(c, key, w) for c in catalog.columns.values() for key, w in c.moves if key == selector]
-    return named or [(column, column.name, 1.0) for column in catalog.freed([selector])]
+    # the limits of a width or a texture without direction are not those of its coefficients
+    freed = [c for c in catalog.freed([selector]) if quantity_of(c.name) not in _COEFFICIENTS]
+    return named or [(column, column.name, 1.0) for column in freed]
 
 
 def refine(state: State, columns: list[Column], limits: Limits, command: dict[str, Any], outcome: Outcome) -> State:
@@ -162,6 +164,7 @@ class _Residuals:
         self.hidden = 0
         """Intensities that were solved for."""
         self._engine, self._restraints = Engine(build_model(state), share), Restraints(state)
+        self.structures = self._engine.structures
         self.points = self._engine.x.size + len(self._restraints)
 
     def moved(self, theta: np.ndarray) -> dict[str, float]:
@@ -198,7 +201,8 @@ def _pass(
     upper = np.array([limits.get(c.name, (c.lower, c.upper))[1] for c in columns])
     kept = variance_guard(state, tuple(columns), problem.origin)
     with np.errstate(all="ignore"):
-        guard = None if kept is None else kept.guard
+        directed = strain_guard(problem.structures, state, tuple(columns), problem.origin)
+        guard = together(None if kept is None else kept.guard, directed)
         fit = minimise(problem, problem.origin, lower, upper, settings, deadline, guard)
     if fit.status == "timeout":
         raise Refused("timeout", "soft_limit", "The fit did not end within its soft limit of time.")

@@ -38,7 +38,11 @@ def column_bounds(ref: Any, catalog: Catalog, bounds: list[dict[str, Any]]) -> L
 def _bounded(catalog: Catalog, selector: str) -> list[Mapped]:
     known = catalog.representatives
     named = [mapped for mapped in known.values() if mapped.name == selector]
-    return named or [known[path] for path in catalog.columns([selector]) if path in known]
+    if named:
+        return named
+    # the limits of a strain without direction are not those of coefficients
+    freed = [path for path in catalog.columns([selector]) if ".microstrain." not in path]
+    return [known[path] for path in freed if path in known]
 
 
 def _limits_of(entries: dict[str, Any], mapped: Mapped, lower: float, upper: float) -> Limits:
@@ -56,7 +60,7 @@ def follow(bounds: Limits, old: State, new: State) -> Limits:
     """Return the limits after a pass: displacements are measured anew from where each atom then stands."""
     followed = dict(bounds)
     for path, (lower, upper) in bounds.items():
-        if ".dof." in path:
+        if ".atoms." in path and ".dof." in path:
             _, phase, _, atom, _, number = path.split(".")
             shift = _displacement(old, new, int(phase), int(atom), int(number))
             followed[path] = (lower - shift, upper - shift)

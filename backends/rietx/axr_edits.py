@@ -15,6 +15,7 @@ from axr_phases import add_phase, phase_index, remove_phase
 from axr_private import table_of
 from axr_seeds import background_model
 from axr_state import State
+from axr_strain import set_broadening
 from axr_wire import Refused
 
 __all__ = ["EDITS", "apply_edits"]
@@ -186,4 +187,5 @@ EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
     "value": _value,
     "neutral": _neutral,
     "equal_uiso": _equal_uiso,
+    "broadening": set_broadening,
 }

@@ -19,6 +19,7 @@ from axr_private import Answer
 from axr_report import evaluate, parameter_rows, phase_rows, reflection_arrays
 from axr_solve import Outcome, refine
 from axr_state import State
+from axr_strain import tell_greatest
 from axr_uncertainty import uncertainty_rows
 from axr_wire import Refused
 from rietx.optimize.statistics import compute_statistics
@@ -123,6 +124,8 @@ def _report(
     names, covariance = _covariance(representatives, answer, outcome.dropped)
     esds = answer.esds() if answer is not None else {}
     parameters = parameter_rows(state, {mapped.name for mapped in representatives}, esds, bounds)
+    reflections = reflection_arrays(state, seen)
+    tell_greatest(parameters, state.structure, seen.values, reflections)
     phases, derived = phase_rows(state, seen, answer)
     statistics = compute_statistics(
         model.y_obs, seen.y_calc, model.sigma, n_free=len(names), y_background=seen.background
@@ -149,7 +152,7 @@ def _report(
         "esd_kind": "berar_lelann",
     }
     arrays = _arrays(seen) | {"covariance": covariance}
-    arrays.update({f"reflections_{key}": value for key, value in reflection_arrays(state, seen).items()})
+    arrays.update({f"reflections_{key}": value for key, value in reflections.items()})
     return state, meta, arrays
 
 

@@ -19,12 +19,15 @@ from axr_marginal import AXIAL_TRIALS
 from axr_names import Catalog
 from axr_score import basis, best_share, best_step, gain_of, project, solve_beside
 from axr_state import State
+from axr_strain import strain_columns
 
 __all__ = ["axial_start", "release_gains"]
 
 
 EQUAL = "@equal"
 """Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter (the ``equal_uiso`` edit)."""
+GENERALISED = "@generalised"
+"""Suffix of the gain of ``phase.P.strain`` when it is let depend on direction (the ``broadening`` edit)."""
 _HIDDEN = ("sample.offset_along", "sample.offset_across")
 Gains = dict[str, float]
 
@@ -152,11 +155,26 @@ def _extra(
     if catalog.selectors.get("sample.roughness") == ():
         steps = project(base, roughness_steps(problem.state) * problem.weight[:, None])
         gains["sample.roughness"], counts["sample.roughness"] = problem.factor * best_share(steps, rest), 1
+    _directed(problem, base, rest, settings, gains, counts)
     for name, steps in texture_steps(problem.state).items():
         gains[name] = problem.factor * best_share(project(base, steps * problem.weight[:, None]), rest)
         whole = name.split("@")[0]
         gains[whole] = max(gains[name], gains.get(whole, 0.0))
         counts[name] = counts[whole] = 1
+
+
+def _directed(
+    problem: Problem, base: np.ndarray, rest: np.ndarray, settings: GainSettings, gains: Gains, counts: dict[str, int]
+) -> None:
+    """Add what a strain that depends on direction would win, and what is left of it where there is one."""
+    for phase in problem.state.structure.phases:
+        whole = f"phase.{phase.name}.strain"
+        if phase.microstrain is not None and whole in gains:
+            gains[whole + GENERALISED], counts[whole + GENERALISED] = gains[whole], counts[whole]
+    for name, columns in strain_columns(problem.state).items():
+        whole = f"phase.{name}.strain{GENERALISED}"
+        _, gain = solve_beside(-columns * problem.weight[:, None], base, rest, settings.rank)
+        gains[whole], counts[whole] = problem.factor * gain, columns.shape[1]
 
 
 def axial_start(state: State, columns: list[str], settings: GainSettings = DEFAULT) -> float:

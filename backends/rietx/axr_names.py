@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from axr_stephens import stephens_columns
 
 __all__ = ["B_TO_U", "SELECTORS", "Catalog", "Mapped", "build_catalog", "map_path"]
 
@@ -82,6 +83,7 @@ _PHASE = {
 _CELL_UNIT = {"a": "angstrom", "b": "angstrom", "c": "angstrom", "alpha": "deg", "beta": "deg", "gamma": "deg"}
 _PHASE_PATH = re.compile(r"phases\.(\d+)\.(.+)")
 _ATOM_PATH = re.compile(r"atoms\.(\d+)\.(x|y|z|occ|biso)")
+_STEPHENS = "microstrain.dof."
 _BACKGROUND_PATH = re.compile(r"instrument\.background\.c(\d+)")
 
 
@@ -117,6 +119,9 @@ def _map_in_phase(path: str, rest: str, phase: Any) -> Mapped | None:
         return Mapped(f"{prefix}.{name}", path, 1.0, unit)
     if rest.startswith("cell.") and rest[5:] in _CELL_UNIT:
         return Mapped(f"{prefix}.{rest}", path, 1.0, _CELL_UNIT[rest[5:]])
+    if rest.startswith(_STEPHENS):
+        name, factor = stephens_columns(phase)[int(rest[len(_STEPHENS) :])]
+        return Mapped(f"{prefix}.strain.{name}", path, factor, "1e-12/angstrom^4")
     atom = _ATOM_PATH.fullmatch(rest)
     if not atom:
         return None
@@ -199,6 +204,11 @@ def _phase_selectors(index: int, phase: Any, rows: _Rows) -> dict[str, tuple[str
         for rest, (name, _) in _PHASE.items()
         if f"{base}.{rest}" in rows.entries
     }
+    directed = [path for path in rows.entries if path.startswith(f"{base}.{_STEPHENS}")]
+    if directed:
+        found[f"{prefix}.strain"] = rows.all_sources(directed)
+        for path in directed:
+            found[f"{prefix}.strain.{stephens_columns(phase)[int(path.rpartition('.')[2])][0]}"] = (path,)
     found[f"{prefix}.cell"] = rows.all_sources(f"{base}.cell.{key}" for key in _CELL_UNIT)
     for number, atom in enumerate(phase.atoms):
         here, name = f"{base}.atoms.{number}", f"{prefix}.atom.{atom.label}"

@@ -7,6 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from autoxrd.domain.action import Bound
+from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.executor import ProtocolSession
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult
 from autoxrd.errors import UserInputError
@@ -60,22 +62,66 @@ def test_plates_and_needles_are_broader_along_an_axis(
 
 
 def test_a_microstrain_after_stephens_is_found(gsasii: ProtocolSession) -> None:
-    truth = {"phase.fluorite.strain.S400": 4e-4, "phase.fluorite.strain.S220": 2e-5}
+    truth = {"phase.fluorite.strain.S400": 1.2e5, "phase.fluorite.strain.S220": 1.8e4}
     model = Edit("broadening", {"phase": "fluorite", "effect": "strain", "model": "generalised"})
     start = values(phase__fluorite__scale=60.0, background__0=100.0)
     pattern, _ = simulated(gsasii, LAB, (FLUORITE,), (model, *start, *named(truth)), upper=140.0)
     root = gsasii.prepare(pattern, LAB, (FLUORITE,), {})
     released = (*BASIC, "phase.*.strain")
-    before, plain = gsasii.execute(root, EngineCommand(released=released, gains=False))
+    before, plain = gsasii.execute(root, EngineCommand(released=released))
     # an isotropic strain is one of Stephens': the curve stays where it was
     _, carried = gsasii.execute(before, EngineCommand(cycles=0, edits=(model,), gains=False))
     np.testing.assert_allclose(carried.y_calc, plain.y_calc, rtol=1e-6)
-    after, result = gsasii.execute(before, EngineCommand(released=released, edits=(model,), gains=False))
+    bounds = (Bound(selector="phase.fluorite.strain", lower=0.0, upper=3.0),)
+    after, result = gsasii.execute(before, EngineCommand(released=released, edits=(model,), bounds=bounds))
     assert_found(result, truth)
-    assert chi2(plain) - chi2(result) > SEEN
+    won = chi2(plain) - chi2(result)
+    assert won > SEEN
+    assert plain.gains["phase.fluorite.strain@generalised"] == pytest.approx(won, rel=0.35)
+    assert result.gains["phase.fluorite.strain@generalised"] < 1e-3 * won
     back = Edit("broadening", {"phase": "fluorite", "effect": "strain", "model": "isotropic"})
     _, again = gsasii.execute(after, EngineCommand(released=released, edits=(back,), gains=False))
     assert chi2(again) == pytest.approx(chi2(plain), rel=1e-3)
+
+
+def test_microstrain_is_above_nothing_in_every_direction(gsasii: ProtocolSession) -> None:
+    truth = {"phase.fluorite.strain.S400": 1.2e5, "phase.fluorite.strain.S220": -2.4e5}
+    model = Edit("broadening", {"phase": "fluorite", "effect": "strain", "model": "generalised"})
+    start = values(phase__fluorite__scale=60.0, background__0=100.0)
+    pattern, _ = simulated(gsasii, LAB, (FLUORITE,), (model, *start, *named(truth)), upper=140.0)
+    root = gsasii.prepare(pattern, LAB, (FLUORITE,), {})
+    command = EngineCommand(released=(*BASIC, "phase.*.strain"), edits=(model,), gains=False)
+    _, result = gsasii.execute(root, command)
+    s400, _ = parameter(result, "phase.fluorite.strain.S400")
+    s220, _ = parameter(result, "phase.fluorite.strain.S220")
+    hkl = result.reflections.hkl.astype(float) ** 2
+    square = s400 * np.sum(hkl**2, axis=1) + s220 * (
+        hkl[:, 0] * hkl[:, 1] + hkl[:, 0] * hkl[:, 2] + hkl[:, 1] * hkl[:, 2]
+    )
+    assert np.all(square > 0.0)
+
+
+@pytest.mark.parametrize("phase", [FLUORITE, ZINCITE, RUTILE], ids=lambda phase: phase.name)
+def test_coefficients_mean_the_same_to_both_engines(
+    gsasii: ProtocolSession, rietx: ProtocolSession, phase: CrystalStructure
+) -> None:
+    model = Edit("broadening", {"phase": phase.name, "effect": "strain", "model": "generalised"})
+    stem, widths = f"phase.{phase.name}.strain", {}
+    for session in (gsasii, rietx):
+        pattern, _ = simulated(session, LAB, (phase,), values(background__0=100.0))
+        root = session.prepare(pattern, LAB, (phase,), {})
+        snapshot, result = session.execute(root, EngineCommand(cycles=0, edits=(model,), gains=False))
+        names = [p.name.removeprefix(stem) for p in result.parameters if p.name.startswith(f"{stem}.S")]
+        # one after the other, so that each is seen to mean the same
+        for name in sorted(names):
+            edits = named(
+                {stem + other: 1e5 if other == name else 1e4 for other in names if "4" in other or other == name}
+            )
+            _, result = session.execute(snapshot, EngineCommand(cycles=0, edits=edits, gains=False))
+            widths.setdefault(name, []).append(parameter(result, stem)[0])
+    assert len(widths) == {"fluorite": 2, "zincite": 3, "rutile": 4}[phase.name]
+    for name, (first, second) in widths.items():
+        assert first == pytest.approx(second, rel=1e-6), name
 
 
 def test_a_texture_in_harmonics_is_found(gsasii: ProtocolSession) -> None:

@@ -176,6 +176,60 @@ def test_a_rough_surface_starts_from_none(rietx: ProtocolSession, depth: float) 
     assert start.gains["sample.roughness"] == pytest.approx(chi2(start) - chi2(result), rel=0.25)
 
 
+DIRECTED = Edit("broadening", {"phase": "fluorite", "effect": "strain", "model": "generalised"})
+
+
+def test_a_microstrain_that_depends_on_direction_is_found(rietx: ProtocolSession) -> None:
+    true = {"phase.fluorite.strain.S400": 1.2e5, "phase.fluorite.strain.S220": 1.8e4}
+    start = values(phase__fluorite__scale=1e-2, background__0=100.0)
+    known = tuple(Edit("value", {"selector": name, "value": value}) for name, value in true.items())
+    pattern, _ = simulated(rietx, LAB, (FLUORITE,), (DIRECTED, *start, *known), upper=140.0)
+    root = rietx.prepare(pattern, LAB, (FLUORITE,), {})
+    released = ("phase.*.scale", "background.*", "phase.*.strain")
+    before, plain = rietx.execute(root, EngineCommand(released=released))
+    # an isotropic strain is one of Stephens': the curve stays where it was
+    _, carried = rietx.execute(before, EngineCommand(cycles=0, edits=(DIRECTED,), gains=False))
+    np.testing.assert_allclose(carried.y_calc, plain.y_calc, rtol=1e-6)
+    # the limits of the isotropic one are not those of coefficients, which are thousands
+    bounds = (Bound(selector="phase.fluorite.strain", lower=0.0, upper=3.0),)
+    after, result = rietx.execute(before, EngineCommand(released=released, edits=(DIRECTED,), bounds=bounds))
+    assert set(result.selectors["phase.fluorite.strain"]) == set(true)
+    for name, value in true.items():
+        found, esd = parameter(result, name)
+        assert esd is not None
+        assert abs(found - value) < 4.0 * esd
+    won = chi2(plain) - chi2(result)
+    assert plain.gains["phase.fluorite.strain@generalised"] == pytest.approx(won, rel=0.35)
+    assert result.gains["phase.fluorite.strain@generalised"] < 1e-3 * won
+    # along [100] the strain is widest: d^4 S400 h^4 = a^4 S400
+    widest, esd = parameter(result, "phase.fluorite.strain")
+    s400, _ = parameter(result, "phase.fluorite.strain.S400")
+    assert esd is None
+    assert widest == pytest.approx(np.degrees(1e-6) * FLUORITE.cell.a**2 * np.sqrt(s400), rel=1e-3)
+    back = Edit("broadening", {"phase": "fluorite", "effect": "strain", "model": "isotropic"})
+    _, again = rietx.execute(after, EngineCommand(released=released, edits=(back,), gains=False))
+    assert chi2(again) == pytest.approx(chi2(plain), rel=1e-3)
+
+
+@pytest.mark.parametrize("strain", [0.0, 0.3])
+def test_a_strain_without_direction_gains_nothing_by_one(rietx: ProtocolSession, strain: float) -> None:
+    truth = values(phase__zincite__scale=1e-2, background__0=100.0, phase__zincite__strain=strain)
+    pattern, _ = simulated(rietx, LAB, (ZINCITE,), truth, upper=120.0)
+    root = rietx.prepare(pattern, LAB, (ZINCITE,), {})
+    released = ("phase.*.scale", "background.*", "phase.*.strain", "phase.*.size")
+    _, result = rietx.execute(root, EngineCommand(released=released))
+    # chi2 on three degrees: 20 is passed once in six thousand times
+    assert result.gains["phase.zincite.strain@generalised"] < 20.0
+    assert result.gain_counts["phase.zincite.strain@generalised"] == 3
+
+
+def test_a_size_has_no_direction_here(rietx: ProtocolSession, mixture: Mixture) -> None:
+    edit = Edit("broadening", {"phase": "zincite", "effect": "size", "model": "uniaxial", "axis": (0.0, 0.0, 1.0)})
+    with pytest.raises(UserInputError) as caught:
+        rietx.execute(mixture.root, EngineCommand(edits=(edit,)))
+    assert caught.value.code == "edit_invalid"
+
+
 def test_only_x_rays_on_a_flat_plate_meet_a_surface(rietx: ProtocolSession) -> None:
     pattern, _ = simulated(rietx, NEUTRON, (FLUORITE,), values(phase__fluorite__scale=1e-3))
     snapshot = rietx.prepare(pattern, NEUTRON, (FLUORITE,), {})

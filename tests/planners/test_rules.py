@@ -348,6 +348,33 @@ def test_a_rough_surface_is_tried_where_displacement_parameters_went_to_zero() -
     assert _proposed(view, FLAT).parameters == ("sample.roughness",)
 
 
+WIDTHS = ("phase.P.size", "phase.P.strain")
+
+
+def test_a_strain_that_is_free_gets_a_direction_where_that_pays() -> None:
+    gains = {"phase.P.strain": 0.0, "phase.P.strain@generalised": 0.2}
+    state = _state(gains, released=(*LINEAR, *WIDTHS))
+    free = ParameterValue(name="phase.P.strain", value=0.2, esd=0.01, released=True, lower=0.0, upper=3.0)
+    state = state.model_copy(update={"parameters": (free,)})
+    action = _proposed(_after_linear(state), FLAT)
+    assert (action.kind, action.parameters) == (ActionKind.SIZE_STRAIN, ("phase.P.strain",))
+    assert action.settings == {"phase": "P", "effect": "strain", "model": "generalised"}
+    known = known_parameters(state)
+    checks = preflight(action, state, "s1", policy=load_policy("default"), known_parameters=known)
+    assert [c.text for c in checks if not c.passed] == []
+    # refused once, it is not proposed from here again; an isotropic one that was refused is another matter
+    view = _after_linear(state, AttemptView(2, "s1", action, REJECTED, None))
+    assert _proposed(view, FLAT).kind is ActionKind.JOINT
+    plain = action.model_copy(update={"settings": {}})
+    view = _after_linear(state, AttemptView(2, "s1", plain, REJECTED, None))
+    assert _proposed(view, FLAT).settings == action.settings
+
+
+def test_a_minor_phase_gets_no_direction() -> None:
+    state = _two(_state({"phase.P.strain@generalised": 0.2, "phase.P.strain": 0.0}, released=(*LINEAR, *WIDTHS)), 0.01)
+    assert _proposed(_after_linear(state), FLAT).kind is ActionKind.JOINT
+
+
 @pytest.mark.parametrize(("depth", "phases", "told"), [(0.1, 2, True), (0.1, 1, False), (0.01, 2, False)])
 def test_a_modelled_loss_at_low_angles_is_told_of_a_mixture(depth: float, phases: int, told: bool) -> None:
     state = _state({}, released=(*LINEAR, "sample.roughness"))

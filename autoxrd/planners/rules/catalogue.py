@@ -68,6 +68,7 @@ class Rule:
         uncalibrated_only: only where the instrument's widths are not known.
         flight: only over the time of flight.
         why_flight: what takes the place of ``why`` there, where the law is another.
+        directed: lets a width that has no direction depend on it (the ``broadening`` edit).
         shared_uiso: one displacement parameter for all atoms of a phase (True), or only where the data tell the
             atoms apart (False); None for rules about anything else.
         patient: never ahead of its turn, whatever it promises: asymmetry and widths at low angles look like it.
@@ -91,6 +92,7 @@ class Rule:
     uncalibrated_only: bool = False
     flight: bool = False
     why_flight: str = ""
+    directed: bool = False
     shared_uiso: bool | None = None
     patient: bool = False
     waits_for: tuple[str, ...] = ()
@@ -119,6 +121,7 @@ def order_of(radiation: Radiation, geometry: Geometry) -> tuple[tuple[str, ...],
         ("surface",),
         ("intensity",),
         ("vibration",),
+        ("direction",),
         ("rest",),
     )
 
@@ -299,6 +302,19 @@ CURRICULUM: tuple[Rule, ...] = (
         "Hill & Howard 1987, doi:10.1107/S0021889887086199",
         structural=True,
         shared_uiso=True,
+    ),
+    Rule(
+        "directed_strain",
+        "direction",
+        ActionKind.SIZE_STRAIN,
+        Stage.MICROSTRUCTURE,
+        ("phase.*.strain",),
+        "lines of a phase are broader along some directions of its lattice than along others",
+        "Stephens 1999, doi:10.1107/S0021889898006001",
+        together=False,
+        structural=True,
+        directed=True,
+        patient=True,
     ),
     Rule(
         "transparency",

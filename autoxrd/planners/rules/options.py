@@ -17,10 +17,12 @@ from autoxrd.planners.protocol import JobContext
 from autoxrd.planners.rules.catalogue import Rule
 from autoxrd.planners.rules.thresholds import Thresholds
 
-__all__ = ["EQUAL_UISO", "Option", "expected_drop", "matches", "options_of", "significant"]
+__all__ = ["DIRECTED", "EQUAL_UISO", "Option", "expected_drop", "matches", "options_of", "significant"]
 
 EQUAL_UISO = "@equal"
 """Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter."""
+DIRECTED = "@generalised"
+"""Suffix of the gain of ``phase.P.strain`` when it is let depend on direction."""
 
 _SAME_SITE = 1e-3
 """Fractional coordinates closer than this are one site."""
@@ -40,6 +42,18 @@ class Option:
     selectors: tuple[str, ...]
     gains: tuple[float, ...]
     n_parameters: int
+
+    @property
+    def suffix(self) -> str:
+        """What the names of its gains have beyond the selectors: the form that a model is given with the release."""
+        if self.rule.directed:
+            return DIRECTED
+        return EQUAL_UISO if self.rule.shared_uiso else ""
+
+    @property
+    def released(self) -> frozenset[str]:
+        """What it would release, as `released_by` tells it of an action."""
+        return frozenset(s + DIRECTED for s in self.selectors) if self.rule.directed else frozenset(self.selectors)
 
     @property
     def drop(self) -> float:
@@ -83,6 +97,9 @@ def _worth(feature: Feature, thresholds: Thresholds) -> bool:
 def _gains(state: FitState, rule: Rule, thresholds: Thresholds) -> Mapping[str, Feature]:
     gains = {n.removeprefix(GAIN_PREFIX): f for n, f in sorted(state.features.items()) if n.startswith(GAIN_PREFIX)}
     found = {name: f for name, f in gains.items() if any(matches(name, glob) for glob in rule.gains)}
+    if rule.directed:
+        wanted = {name: gains[name + DIRECTED] for name in found if name + DIRECTED in gains}
+        return {name: f for name, f in wanted.items() if f.n_used}
     if rule.shared_uiso is None:
         return found
     if not rule.shared_uiso:
@@ -163,7 +180,9 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
         return []
     if rule.flight and context.instrument.flight is None:
         return []
-    free = {s: f for s, f in _gains(state, rule, thresholds).items() if s not in state.released and "@" not in s}
+    gains = _gains(state, rule, thresholds)
+    # an isotropic strain that is free already is the start of one with a direction
+    free = {s: f for s, f in gains.items() if "@" not in s and (rule.directed or s not in state.released)}
     worth = {
         selector: feature
         for selector, feature in free.items()

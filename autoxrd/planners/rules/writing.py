@@ -11,7 +11,7 @@ from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.gates.selectors import parse_selector
 from autoxrd.planners.rules.catalogue import bounds_of
-from autoxrd.planners.rules.options import EQUAL_UISO, Option, significant
+from autoxrd.planners.rules.options import DIRECTED, Option, significant
 from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["joint_action", "write_action"]
@@ -32,10 +32,12 @@ def write_action(
     best = max(range(len(option.gains)), key=lambda i: (option.gains[i], option.selectors[i]))
     gain = GAIN_PREFIX + option.selectors[best]
     value = option.gains[best]
-    seen_gain = gain + EQUAL_UISO if option.rule.shared_uiso else gain
+    seen_gain = gain + option.suffix
+    # what is left of it afterwards is told by the same name, but of displacement parameters that became one
+    left = gain if option.rule.shared_uiso else seen_gain
     evidence = [_claim(seen_gain, value, min(thresholds.relative_drop / 4, 0.5 * value), state_id)]
     predictions = [
-        Prediction(metric=gain, direction="decrease", minimum_effect=thresholds.fraction_promised * value),
+        Prediction(metric=left, direction="decrease", minimum_effect=thresholds.fraction_promised * value),
         Prediction(
             metric="rwp",
             direction="decrease",
@@ -129,6 +131,8 @@ def _settings(option: Option, state: FitState) -> dict[str, int | float | str | 
         return {"terms": background_terms(state) + option.n_parameters}
     if option.rule.shared_uiso:
         return {"equal": " ".join(selector.split(".")[1] for selector in option.selectors)}
+    if option.rule.directed:
+        return {"phase": option.selectors[0].split(".")[1], "effect": "strain", "model": DIRECTED.removeprefix("@")}
     if option.rule.kind is not ActionKind.PREFERRED_ORIENTATION:
         return {}
     stem = f"{GAIN_PREFIX}{option.selectors[0]}@"
