@@ -63,7 +63,6 @@ def mixture_table(outcomes: Sequence[Outcome]) -> str:
 
 
 def _steps(outcome: Outcome) -> str:
-    steps = outcome.summary.get("steps")
-    if isinstance(steps, dict):
-        return f"{steps.get('accepted')}/{steps.get('total', steps.get('attempted'))}"
-    return str(steps if steps is not None else "")
+    """Return how many steps were accepted, of how many that were tried."""
+    steps = outcome.summary["steps"]
+    return f"{steps['accepted']}/{steps['accepted'] + steps['rejected']}"
