@@ -11,9 +11,9 @@ child, the child with the worker.
 from __future__ import annotations
 
 import os
-import queue
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import redis
@@ -33,6 +33,7 @@ __all__ = ["Broker", "Nudger", "run_worker"]
 TASK = "autoxrd.look"
 QUEUED_AT_MOST = 64
 """Messages that the scheduler keeps in a queue: enough for every worker to find one, few enough to overlook."""
+PAUSE_SECONDS = 0.02
 _BROKER_ERRORS = (KombuError, OperationalError, redis.RedisError, OSError)
 
 _log = get_logger("celery")
@@ -46,7 +47,8 @@ class Broker:
     """
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        # connects when first used, and anew in a process that was forked
+        self._client = redis.Redis.from_url(url, socket_connect_timeout=2.0, socket_timeout=5.0)
         self.app = Celery("autoxrd", broker=url, set_as_current=False)
         self.app.conf.update(
             task_ignore_result=True,
@@ -86,10 +88,20 @@ class Broker:
             StorageError: ``broker_unreachable``.
         """
         try:
-            with redis.Redis.from_url(self._url, socket_connect_timeout=2.0, socket_timeout=5.0) as client:
-                return {name: int(client.llen(name)) for name in names}
+            return {name: int(self._client.llen(name)) for name in names}
         except _BROKER_ERRORS as error:
             raise StorageError("broker_unreachable", f"Redis cannot be reached: {error!s:.200}.") from error
+
+    def call(self, wanted: Mapping[str, int]) -> None:
+        """Send so many messages to each queue, none to one where `QUEUED_AT_MOST` lie: each free worker finds one.
+
+        Raises:
+            StorageError: ``broker_unreachable``.
+        """
+        there = self.waiting(list(wanted))
+        for name, count in wanted.items():
+            for _ in range(min(count, QUEUED_AT_MOST - there[name])):
+                self.nudge(name)
 
     def top_up(self, database: Database, names: Sequence[str]) -> int:
         """See that every job that can be worked on has a message, up to `QUEUED_AT_MOST`; return how many were sent.
@@ -111,13 +123,18 @@ class Broker:
 class Nudger:
     """Sends messages from a thread of its own: a request must not wait for Redis, nor fail with it.
 
+    The first wish is done at once. Those that come in the `PAUSE_SECONDS` after it are done together, so that many
+    submissions cost one question to Redis, and messages only as long as there are few.
+
     Args:
         broker: the transport.
     """
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._wanted: queue.Queue[str | None] = queue.Queue(maxsize=1000)
+        self._wanted: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._there, self._ending = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
@@ -125,23 +142,30 @@ class Nudger:
         self._thread.start()
 
     def nudge(self, name: str = "light") -> None:
-        """Ask for a message; where too many are waiting, the scheduler will do."""
-        try:
-            self._wanted.put_nowait(name)
-        except queue.Full:
-            return
+        """Ask for a message."""
+        with self._lock:
+            self._wanted[name] += 1
+        self._there.set()
 
     def stop(self) -> None:
         """Send what is waiting, and end."""
-        self._wanted.put(None)
+        self._ending.set()
+        self._there.set()
         self._thread.join(timeout=5.0)
 
     def _run(self) -> None:
-        while (name := self._wanted.get()) is not None:
+        last = False
+        while not last:
+            self._there.wait()
+            self._there.clear()
+            last = self._ending.is_set()  # asked before the wishes are taken: none is left behind
+            with self._lock:
+                wanted, self._wanted = self._wanted, Counter()
             try:
-                self._broker.nudge(name)
+                self._broker.call(wanted)
             except StorageError as error:
                 _log.warning("nudge_lost", code=error.code, detail=error.detail)
+            self._ending.wait(PAUSE_SECONDS)
 
 
 @dataclass
