@@ -126,7 +126,7 @@ def _queued(draft: Draft, request: JobRequest, context: ApiContext, identity: Id
     for number, (given, wanted) in enumerate(zip(patterns, made, strict=True)):
         files = {f"{role}/{g.name}": g.file for role, g in _roles([given, *others]).items()}
         key = f"page-{draft.key}" + (f"-{number}" if number else "")
-        job_id = queue_job(context, identity, Intake(wanted, files), idempotency_key=key).job_id
+        job_id = queue_job(context, identity, Intake(wanted, files), idempotency_key=key).job.id
     series = made[0].series
     return f"/jobs/{job_id}" if series is None else address_of(series.name)
 

@@ -30,4 +30,4 @@ def new_job(database: Database, *, owner: str = "ada", title: str = "job", steps
 
 def queued(database: Database, **choices: object) -> str:
     """Queue a job; return its id."""
-    return submit(database, new_job(database, **choices)).job_id  # type: ignore[arg-type]
+    return submit(database, new_job(database, **choices)).job.id  # type: ignore[arg-type]

@@ -45,7 +45,7 @@ def real_job(
         queue="light",
         files=files,
     )
-    return submit(database, job).job_id
+    return submit(database, job).job.id
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)

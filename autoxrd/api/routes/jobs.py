@@ -16,8 +16,9 @@ from autoxrd.api.problems import responses
 from autoxrd.api.queueing import queue_job
 from autoxrd.domain.lifecycle import JobState
 from autoxrd.store.service.keys import Identity
-from autoxrd.store.service.listing import Filters, JobView, find_job, list_jobs
+from autoxrd.store.service.listing import Filters, list_jobs
 from autoxrd.store.service.retention import delete_job
+from autoxrd.store.service.submission import Submitted
 
 __all__ = ["router"]
 
@@ -61,17 +62,16 @@ async def create_job(
     async with received(http) as body:
         # all at once in one thread: each change of threads waits for the others that work
         made = partial(_created, body, context, identity, idempotency_key)
-        view, repeated = await to_thread.run_sync(made, limiter=context.submitting)
-    response.headers["Location"] = f"/api/v1/jobs/{view.id}"
-    response.headers["ETag"] = _tag(view.version)
-    if repeated:
+        done = await to_thread.run_sync(made, limiter=context.submitting)
+    response.headers["Location"] = f"/api/v1/jobs/{done.job.id}"
+    response.headers["ETag"] = _tag(done.job.version)
+    if done.repeated:
         response.headers["Idempotent-Replayed"] = "true"
-    return JobOut.of(view)
+    return JobOut.of(done.job)
 
 
-def _created(body: Body, context: ApiContext, identity: Identity, key: str | None) -> tuple[JobView, bool]:
-    done = queue_job(context, identity, read_intake(body, context, identity), idempotency_key=key)
-    return find_job(context.database, done.job_id, identity.owner_id), done.repeated
+def _created(body: Body, context: ApiContext, identity: Identity, key: str | None) -> Submitted:
+    return queue_job(context, identity, read_intake(body, context, identity), idempotency_key=key)
 
 
 @router.get("/jobs", responses=responses())

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import insert, select
-from sqlalchemy.orm import Session
 
 from autoxrd.primitives import canonical_json
 from autoxrd.store.models import table_of
-from autoxrd.store.service.database import Database, new_id, now_text
+from autoxrd.store.service.database import Database, Transaction, new_id, now_text
 from autoxrd.store.service.models import AuditRow
 
 __all__ = ["Actor", "AuditView", "list_audit", "note", "write"]
@@ -49,7 +48,9 @@ class AuditView:
     details: Mapping[str, Any]
 
 
-def note(session: Session, actor: Actor, action: str, subject: str, details: Mapping[str, Any] | None = None) -> None:
+def note(
+    session: Transaction, actor: Actor, action: str, subject: str, details: Mapping[str, Any] | None = None
+) -> None:
     """Append an entry in the transaction of what it tells of.
 
     Args:

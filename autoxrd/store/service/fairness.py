@@ -10,25 +10,24 @@ start time of start-time fair queueing (Goyal, Vin, Cheng 1997, doi:10.1109/90.6
 from __future__ import annotations
 
 from sqlalchemy import BindParameter, bindparam, exists, func, select, update
-from sqlalchemy.orm import Session
 
 from autoxrd.domain.lifecycle import CLAIMABLE
 from autoxrd.store.models import table_of
+from autoxrd.store.service.database import Transaction
 from autoxrd.store.service.models import OwnerRow, ServiceJobRow
 
 __all__ = ["level"]
 
-_WAITS = (ServiceJobRow.state.in_([s.value for s in CLAIMABLE]), ServiceJobRow.lease_holder.is_(None))
-
-# Built once: each submission asks the first of them.
+# Built once, of tables: each submission asks the first of them.
+_JOBS, _OWNERS = table_of(ServiceJobRow), table_of(OwnerRow)
+_WAITS = (_JOBS.c.state.in_([s.value for s in CLAIMABLE]), _JOBS.c.lease_holder.is_(None))
 _OWNER: BindParameter[str] = bindparam("owner")
 _JOB: BindParameter[str] = bindparam("job")
-_OTHERS = select(exists().where(ServiceJobRow.owner_id == _OWNER, ServiceJobRow.id != _JOB, *_WAITS))
-_LEAST = select(func.min(OwnerRow.served)).where(
-    OwnerRow.id != _OWNER, exists().where(ServiceJobRow.owner_id == OwnerRow.id, *_WAITS)
+_OTHERS = select(exists().where(_JOBS.c.owner_id == _OWNER, _JOBS.c.id != _JOB, *_WAITS))
+_LEAST = select(func.min(_OWNERS.c.served)).where(
+    _OWNERS.c.id != _OWNER, exists().where(_JOBS.c.owner_id == _OWNERS.c.id, *_WAITS)
 )
-_MOST = select(func.max(OwnerRow.served))
-_OWNERS = table_of(OwnerRow)
+_MOST = select(func.max(_OWNERS.c.served))
 _RAISE = (
     update(_OWNERS)
     .where(_OWNERS.c.id == _OWNER, _OWNERS.c.served < bindparam("start"))
@@ -36,7 +35,7 @@ _RAISE = (
 )
 
 
-def level(session: Session, owner_id: str, job_id: str) -> None:
+def level(session: Transaction, owner_id: str, job_id: str) -> None:
     """Let an owner start level with the others where this job is the only one of theirs that waits.
 
     Args:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import insert, select
-from sqlalchemy.orm import Session
 
 from autoxrd.primitives import canonical_json
 from autoxrd.store.models import table_of
 from autoxrd.store.service import outbox
-from autoxrd.store.service.database import Database, now_text
+from autoxrd.store.service.database import Database, Transaction, now_text
 from autoxrd.store.service.models import FeedRow, ServiceJobRow
 
 __all__ = ["FeedEvent", "append", "events_after"]
@@ -42,7 +41,7 @@ class FeedEvent:
     data: Mapping[str, Any]
 
 
-def append(session: Session, job: ServiceJobRow, kind: str, data: Mapping[str, Any]) -> None:
+def append(session: Transaction, job: ServiceJobRow, kind: str, data: Mapping[str, Any]) -> None:
     """Add an event; the caller holds the lock on the job's row, so numbers follow the order of commits."""
     job.feed_last += 1
     row = {"number": job.feed_last, "kind": kind, "at": now_text(), "data": canonical_json(dict(data))}

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from autoxrd.errors import NotFound
 from autoxrd.store.models import EdgeRow, EventRow, JobRow, StateRow, table_of
-from autoxrd.store.service.database import Database, now_text
+from autoxrd.store.service.database import Database, Transaction, now_text
 from autoxrd.store.service.models import JobFileRow, OwnerRow, UploadRow
 
 __all__ = [
@@ -54,7 +54,7 @@ class StoredFile:
     media_type: str
 
 
-def add_files(session: Session, job_id: str, role: str, files: Mapping[str, NewFile]) -> None:
+def add_files(session: Transaction, job_id: str, role: str, files: Mapping[str, NewFile]) -> None:
     """Name the first files of a job."""
     named = {"job_id": job_id, "role": role}
     rows = [

@@ -22,6 +22,7 @@ __all__ = [
     "find_job",
     "list_jobs",
     "list_series",
+    "view_of",
 ]
 
 
@@ -103,7 +104,7 @@ def find_job(database: Database, job_id: str, owner_id: str | None) -> JobView:
         row = session.get(ServiceJobRow, job_id)
     if row is None or row.deleted_at is not None or (owner_id is not None and row.owner_id != owner_id):
         raise NotFound("job_not_found", f"There is no job {job_id!r:.60}.")
-    return _view(row)
+    return view_of(row)
 
 
 def list_jobs(
@@ -140,7 +141,7 @@ def list_jobs(
         query = query.where(ServiceJobRow.created_at < filters.created_before)
     with database.reading() as session:
         rows = session.scalars(query.limit(limit + 1)).all()
-    jobs = [_view(row) for row in rows[:limit]]
+    jobs = [view_of(row) for row in rows[:limit]]
     return JobPage(jobs, jobs[-1].id if len(rows) > limit else None)
 
 
@@ -173,7 +174,8 @@ def count_states(database: Database) -> Mapping[str, int]:
 _PLAIN = tuple(name for name in JobView.__dataclass_fields__ if name not in ("request", "error"))
 
 
-def _view(row: ServiceJobRow) -> JobView:
+def view_of(row: ServiceJobRow) -> JobView:
+    """Return a job as its owner sees it."""
     return JobView(
         **{name: getattr(row, name) for name in _PLAIN},
         request=json.loads(row.request),

@@ -12,12 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
-from sqlalchemy.orm import Session
 
 from autoxrd.errors import NotFound
 from autoxrd.primitives import canonical_json
 from autoxrd.store.models import table_of
-from autoxrd.store.service.database import Database, new_id, now_text, time_text
+from autoxrd.store.service.database import Database, Transaction, new_id, now_text, time_text
 from autoxrd.store.service.models import DeliveryRow, ServiceJobRow, WebhookRow
 
 __all__ = ["KINDS", "DeliveryView", "Outcome", "Parcel", "deliveries", "due", "enqueue", "note", "redeliver"]
@@ -91,7 +90,7 @@ class DeliveryView:
     body: Mapping[str, Any]
 
 
-def enqueue(session: Session, job: ServiceJobRow, kind: str, number: int, data: Mapping[str, Any]) -> None:
+def enqueue(session: Transaction, job: ServiceJobRow, kind: str, number: int, data: Mapping[str, Any]) -> None:
     """Put an event of the feed into the outbox, for every webhook of the job's owner that wants it."""
     told = _told(kind, data)
     if told is None:

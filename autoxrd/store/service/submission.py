@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
 
 from autoxrd.domain.lifecycle import FINAL, JobState
 from autoxrd.errors import Conflict, LimitExceeded
@@ -17,23 +16,29 @@ from autoxrd.store.models import table_of
 from autoxrd.store.service import audit, feed
 from autoxrd.store.service.audit import Actor
 from autoxrd.store.service.budgets import has_room, spent_by
-from autoxrd.store.service.database import Database, new_id, now_text
+from autoxrd.store.service.database import Database, Transaction, new_id, now_text
 from autoxrd.store.service.fairness import level
 from autoxrd.store.service.files import NewFile, add_files
+from autoxrd.store.service.listing import JobView, find_job, view_of
 from autoxrd.store.service.models import IdempotencyRow, OwnerRow, ServiceJobRow
 
 __all__ = ["NewJob", "Submitted", "submit"]
 
-_JOB = insert(table_of(ServiceJobRow))
+# Built once, and of tables.
+_JOBS, _OWNERS = table_of(ServiceJobRow), table_of(OwnerRow)
+_JOB = insert(_JOBS)
 _KEY = insert(table_of(IdempotencyRow))
-_OWNERS = table_of(OwnerRow)
 _STORE = (
     update(_OWNERS)
     .where(_OWNERS.c.id == bindparam("owner"))
     .values(stored_bytes=_OWNERS.c.stored_bytes + bindparam("size"))
     .returning(*_OWNERS.c)
 )
-_OPEN = [state.value for state in JobState if state not in FINAL]
+_OPEN = select(func.count()).where(
+    _JOBS.c.owner_id == bindparam("owner"), _JOBS.c.state.in_([s.value for s in JobState if s not in FINAL])
+)
+_BLANK = {c.name: getattr(c.default, "arg", None) for c in _JOBS.c}
+"""A row of which nothing is said yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +72,11 @@ class Submitted:
     """The job of a request.
 
     Args:
+        job: as it was written; as it is now where it is repeated.
         repeated: True where the Idempotency-Key had made it before.
     """
 
-    job_id: str
+    job: JobView
     repeated: bool
 
 
@@ -82,19 +88,14 @@ def submit(database: Database, job: NewJob, *, idempotency_key: str | None = Non
         LimitExceeded: ``jobs_open``, the owner has as many open jobs as allowed; ``budget_spent``,
             ``storage_spent``, of the owner.
     """
-    if idempotency_key is None:
-        return Submitted(_insert(database, job, None), repeated=False)
-    found = _known(database, job, idempotency_key)
-    if found is not None:
-        return Submitted(found, repeated=True)
     try:
         return Submitted(_insert(database, job, idempotency_key), repeated=False)
     except IntegrityError:
-        # another request with this key was faster; its transaction is over, else ours would still wait
-        found = _known(database, job, idempotency_key)
+        # another request with this key was here before; its transaction is over, else ours would still wait
+        found = None if idempotency_key is None else _known(database, job, idempotency_key)
         if found is None:
             raise
-        return Submitted(found, repeated=True)
+        return Submitted(find_job(database, found, job.owner_id), repeated=True)
 
 
 def _known(database: Database, job: NewJob, key: str) -> str | None:
@@ -111,27 +112,29 @@ def _known(database: Database, job: NewJob, key: str) -> str | None:
     return row.job_id
 
 
-def _insert(database: Database, job: NewJob, key: str | None) -> str:
+def _insert(database: Database, job: NewJob, key: str | None) -> JobView:
     job_id, now = new_id(), now_text()
     stored = sum(file.size for file in job.files.values())
-    with database.writing() as session:
+    written = _row(job, job_id, now, stored)
+    row = ServiceJobRow(**written)
+    with database.committing() as session:
         if key is not None:  # here a parallel equal request waits, and then fails
             used = {"key": key, "request_hash": job.request_hash, "job_id": job_id, "created_at": now}
             session.execute(_KEY, {"owner_id": job.owner_id, **used})
-        row = _row(job, job_id, now, stored)
-        session.execute(_JOB, {**row, "feed_last": 1})
+        session.execute(_JOB, {**written, "feed_last": 1})
         add_files(session, job_id, "input", job.files)
         audit.note(session, job.actor or Actor(job.owner_id), "job.submit", job_id)
         told = {"title": job.title, "engine": job.engine, "planner": job.planner}
-        feed.append(session, ServiceJobRow(**row, feed_last=0), "job.accepted", told)  # number 1, as written above
+        feed.append(session, row, "job.accepted", told)  # number 1, as written above
         _admit(session, job.owner_id, stored)
         level(session, job.owner_id, job_id)
-    return job_id
+    return view_of(row)
 
 
 def _row(job: NewJob, job_id: str, now: str, stored: int) -> dict[str, Any]:
     copied = ("owner_id", "title", "queue", "priority", "engine", "planner", "request", "series")
     return {
+        **_BLANK,
         "id": job_id,
         "state": JobState.QUEUED.value,
         "created_at": now,
@@ -141,7 +144,7 @@ def _row(job: NewJob, job_id: str, now: str, stored: int) -> dict[str, Any]:
     }
 
 
-def _admit(session: Session, owner_id: str, stored: int) -> None:
+def _admit(session: Transaction, owner_id: str, stored: int) -> None:
     """Hold the limits. Called last: from here on the owner's row is locked, and whoever else submits for them waits."""
     owner = session.execute(_STORE, {"owner": owner_id, "size": stored}).one()
     over = spent_by(owner)
@@ -151,8 +154,7 @@ def _admit(session: Session, owner_id: str, stored: int) -> None:
     limit = json.loads(owner.limits).get("open_jobs")
     if limit is None:
         return
-    mine = select(func.count()).where(ServiceJobRow.owner_id == owner_id, ServiceJobRow.state.in_(_OPEN))
-    n_open = (session.scalar(mine) or 0) - 1  # this one is written already
+    n_open = (session.scalar(_OPEN, {"owner": owner_id}) or 0) - 1  # this one is written already
     if n_open >= limit:
         detail = f"You have {n_open} open jobs, and {limit} are allowed: wait for one to end, or cancel one."
         raise LimitExceeded("jobs_open", detail, context={"open": n_open, "limit": limit})
