@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from anyio import to_thread
+
 from autoxrd.api.context import ApiContext
 from autoxrd.api.intake import Intake
 from autoxrd.primitives import canonical_json
 from autoxrd.store.service.keys import Identity
 from autoxrd.store.service.submission import NewJob, Submitted, submit
 
-__all__ = ["queue_job"]
+__all__ = ["in_turn", "queue_job"]
+
+Made = TypeVar("Made")
+
+
+async def in_turn(context: ApiContext, work: Callable[[], Made]) -> Made:
+    """Do a submission in a thread when its turn comes, first come, first served: whoever sent it, by REST or a page."""
+    return await to_thread.run_sync(work, limiter=context.submitting)
 
 
 def queue_job(context: ApiContext, identity: Identity, intake: Intake, *, idempotency_key: str | None) -> Submitted:

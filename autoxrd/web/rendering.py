@@ -108,6 +108,8 @@ class PageRoute(APIRoute):
                     raise
                 status = error.status_code if isinstance(error, HTTPException) else 422
                 return error_page(request, status, _UNHANDLED.get(status, "The address or the form does not fit."))
+            finally:
+                await request.close()  # the files of a form, which else lie open until the collector comes by
 
         return handled
 

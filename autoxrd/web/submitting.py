@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -18,7 +19,7 @@ from starlette.responses import RedirectResponse
 
 from autoxrd.api.context import ApiContext, Context
 from autoxrd.api.intake import MAX_STRUCTURES, Intake, store_upload
-from autoxrd.api.queueing import queue_job
+from autoxrd.api.queueing import in_turn, queue_job
 from autoxrd.domain.instrument import ANODE_LINES
 from autoxrd.engines.registry import engine_names, get_engine
 from autoxrd.errors import NotFound, UserInputError
@@ -92,13 +93,16 @@ async def submit_form(request: Request, context: Context, visit: Visitor) -> Res
     """Queue the job, or show the form again with what is missing."""
     visit.require(Scope.WRITE)
     form = await believed_form(request, visit, max_files=MAX_STRUCTURES + MAX_PATTERNS + 1)
-    draft, where = await run_in_threadpool(_submitted, form, context, visit.identity, checker_of(request))
-    if where is None:
+    draft, wanted = await run_in_threadpool(_looked_at, form, context, visit.identity, checker_of(request))
+    if wanted is None:
         return _form_page(visit, draft, context.settings)
-    return RedirectResponse(where, status_code=303)
+    return RedirectResponse(await _queued(draft, wanted, context, visit.identity), status_code=303)
 
 
-def _submitted(form: FormData, context: ApiContext, identity: Identity, checker: Checker) -> tuple[Draft, str | None]:
+def _looked_at(
+    form: FormData, context: ApiContext, identity: Identity, checker: Checker
+) -> tuple[Draft, JobRequest | None]:
+    """Store and read the files, which may take seconds; return what is wanted where nothing is missing."""
     texts = {name: value.strip() for name, value in form.items() if isinstance(value, str) and name in FIELDS}
     draft = Draft(values=texts, key=str(form.get("key", ""))[:100] or new_id())
     _take_files(draft, form, context, identity)
@@ -114,11 +118,11 @@ def _submitted(form: FormData, context: ApiContext, identity: Identity, checker:
         for given in draft.files:  # the owner's, until the question is answered
             add_upload(context.database, identity.owner_id, given.name, given.file)
         return draft, None
-    return draft, _queued(draft, request, context, identity)
+    return draft, request
 
 
-def _queued(draft: Draft, request: JobRequest, context: ApiContext, identity: Identity) -> str:
-    """Queue a job for each pattern; return the page that shows them."""
+async def _queued(draft: Draft, request: JobRequest, context: ApiContext, identity: Identity) -> str:
+    """Queue a job for each pattern, each in its turn; return the page that shows them."""
     patterns = [given for given in draft.files if given.part == "pattern"]
     others = [given for given in draft.files if given.part != "pattern"]
     made = series_from(request, draft.values, [given.name for given in patterns])
@@ -126,7 +130,8 @@ def _queued(draft: Draft, request: JobRequest, context: ApiContext, identity: Id
     for number, (given, wanted) in enumerate(zip(patterns, made, strict=True)):
         files = {f"{role}/{g.name}": g.file for role, g in _roles([given, *others]).items()}
         key = f"page-{draft.key}" + (f"-{number}" if number else "")
-        job_id = queue_job(context, identity, Intake(wanted, files), idempotency_key=key).job.id
+        work = partial(queue_job, context, identity, Intake(wanted, files), idempotency_key=key)
+        job_id = (await in_turn(context, work)).job.id
     series = made[0].series
     return f"/jobs/{job_id}" if series is None else address_of(series.name)
 

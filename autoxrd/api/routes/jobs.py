@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from autoxrd.api.auth import OwnJob, Reader, Writer
@@ -13,7 +12,7 @@ from autoxrd.api.context import ApiContext, Context
 from autoxrd.api.intake import Body, read_intake, received
 from autoxrd.api.models import JobList, JobOut
 from autoxrd.api.problems import responses
-from autoxrd.api.queueing import queue_job
+from autoxrd.api.queueing import in_turn, queue_job
 from autoxrd.domain.lifecycle import JobState
 from autoxrd.store.service.keys import Identity
 from autoxrd.store.service.listing import Filters, list_jobs
@@ -61,8 +60,7 @@ async def create_job(
     """
     async with received(http) as body:
         # all at once in one thread: each change of threads waits for the others that work
-        made = partial(_created, body, context, identity, idempotency_key)
-        done = await to_thread.run_sync(made, limiter=context.submitting)
+        done = await in_turn(context, partial(_created, body, context, identity, idempotency_key))
     response.headers["Location"] = f"/api/v1/jobs/{done.job.id}"
     response.headers["ETag"] = _tag(done.job.version)
     if done.repeated:
