@@ -88,6 +88,8 @@ class Diagnosis(Answer):
     releases: tuple[Release, ...]
     """Largest gain first."""
     unexplained_peaks: tuple[UnexplainedPeak, ...]
+    axis_unit: Literal["deg", "us"]
+    """Unit of the peaks' ``two_theta_deg``: microseconds over the time of flight."""
     violations: tuple[Violation, ...]
     cautions: tuple[Coded, ...]
 

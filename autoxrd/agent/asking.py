@@ -8,7 +8,7 @@ from autoxrd.agent.job import Job
 from autoxrd.domain.state import FitState
 from autoxrd.errors import NotFound, UserInputError
 from autoxrd.gates.audit import AuditFinding, Verdict
-from autoxrd.gates.metrics import GAIN_PREFIX
+from autoxrd.gates.metrics import GAIN_PREFIX, is_timed
 from autoxrd.science.diagnosis import DiagnosisSettings, rank_causes
 from autoxrd.store.reading import GraphReader
 
@@ -87,6 +87,7 @@ def ask_diagnosis(graph: GraphReader, named: str | None = None) -> Diagnosis:
         ),
         releases=_releases(state),
         unexplained_peaks=state.unexplained_peaks,
+        axis_unit="us" if is_timed(state) else "deg",
         violations=state.violations,
         cautions=tuple(_cautions(state)),
     )

@@ -97,10 +97,9 @@ def diagnose(directory: _Directory, state: _State = None, as_json: _Json = False
     for cause in answer.causes:
         rival = ", which the data cannot tell from it" if cause.rival else ""
         typer.echo(f"cause: {cause.cause} ({cause.feature}, {cause.significance:.1f} sigma){rival}")
-    unit = "us" if any(p.two_theta_deg > 180.0 for p in answer.unexplained_peaks) else "deg"
     for peak in answer.unexplained_peaks:
         typer.echo(
-            f"unexplained peak: {peak.two_theta_deg:.3f} {unit}, d = {peak.d_angstrom:.4f} angstrom, "
+            f"unexplained peak: {peak.two_theta_deg:.3f} {answer.axis_unit}, d = {peak.d_angstrom:.4f} angstrom, "
             f"{100 * peak.area_share:.1f} % of the observed peak area"
         )
     for release in [r for r in answer.releases if r.gain > 0][:_MOST_RELEASES]:
