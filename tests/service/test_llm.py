@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ from tests.support.llm_server import Fault, LlmServer, in_order, serving
 
 from .access import bearer, token
 from .factory import queued
+from .fleet import COMMAND
 from .test_leases import RECORD
 
 KEY = "sk-a-key-that-must-stay-where-it-is"
@@ -65,6 +67,21 @@ def sent(client: TestClient, paths: tuple[Path, Path], **request: Any) -> Any:
     return client.post("/api/v1/jobs", data={"request": json.dumps(told)}, files=files)
 
 
+def by_command(out: Path, paths: tuple[Path, Path], model: LlmServer, *, note: str) -> Any:
+    """Refine on the command line with the same model; return the graph's document."""
+    pattern, cif = paths
+    words = ["refine", str(pattern), "-s", str(cif), "--anode", "Cu", "--planner", "llm", "--model", "openai/scripted"]
+    words += ["--base-url", model.base_url, "--llm-budget", "calls=100", "--note", note, "--out", str(out)]
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return json.loads((out / "graph.json").read_bytes())
+
+
+def path_of(document: Any) -> list[tuple[str, Any]]:
+    """Return the accepted states in order, with their figures."""
+    return [(n["id"], n["content"]["quality"]) for n in document["nodes"] if n["status"] == "accepted"]
+
+
 def settled(client: TestClient, job: str, *, until: tuple[str, ...] = ("completed", "failed", "crashed")) -> Any:
     deadline = time.monotonic() + 240
     while (view := client.get(f"/api/v1/jobs/{job}").json())["state"] not in until:
@@ -74,7 +91,7 @@ def settled(client: TestClient, job: str, *, until: tuple[str, ...] = ("complete
 
 
 @pytest.mark.real
-def test_a_job_is_planned_by_the_model_of_the_server(
+def test_a_job_is_planned_by_the_model_of_the_server_as_on_the_command_line(
     database: Database,
     tmp_path: Path,
     small_job: tuple[Path, Path],
@@ -100,6 +117,12 @@ def test_a_job_is_planned_by_the_model_of_the_server(
     assert view["used"]["model_tokens"] == 1100 * asked
     assert sum(event["kind"] == "model.asked" for event in told["events"]) == asked
     assert {request.headers["authorization"] for request in model.asked} == {f"Bearer {KEY}"}
+    model.script = Expert(read_structures(small_job[1]))  # who remembers nothing of the first conversation
+    document = by_command(tmp_path / "out", small_job, model, note="Fluorite from a mine.")
+    assert len(path_of(document)) > 3
+    assert path_of(document) == path_of(graph.export()), "the same accepted path with the same figures"
+    assert document == graph.export(), "and every other word of the record, what was asked of the model included"
+    assert len(model.asked) == 2 * asked, "both over HTTP, each question once"
     everything = capfd.readouterr()
     for text in (json.dumps(graph.export()), json.dumps(told), everything.out, everything.err):
         assert KEY not in text
