@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _Pattern = Annotated[
-    Path | None, typer.Argument(help="Measured pattern: xy, xye, csv, dat, GSAS, xrdml.", show_default=False)
+    Path | None, typer.Argument(help="Measured pattern: xy, xye, csv, dat, GSAS, xrdml, ras.", show_default=False)
 ]
 _Structures = Annotated[
     list[Path],

@@ -14,6 +14,7 @@ from autoxrd.io.grid import GRID
 from autoxrd.io.gsas import GSAS
 from autoxrd.io.institutes import D1A, ITAL, MAUD
 from autoxrd.io.pdcif import PDCIF
+from autoxrd.io.ras import RAS
 from autoxrd.io.raw import RawPattern, Reader
 from autoxrd.io.settings import DEFAULT_READ_SETTINGS, ReadSettings
 from autoxrd.io.source import Source, load_source
@@ -22,7 +23,7 @@ from autoxrd.io.xrdml import XRDML
 
 __all__ = ["READERS", "read_pattern"]
 
-READERS: tuple[Reader, ...] = (XRDML, PDCIF, GSAS, ITAL, D1A, MAUD, GRID, COLUMNS)
+READERS: tuple[Reader, ...] = (XRDML, RAS, PDCIF, GSAS, ITAL, D1A, MAUD, GRID, COLUMNS)
 """Asked in this order; the content decides, never the extension. The most particular come first."""
 
 
@@ -37,7 +38,7 @@ def read_pattern(
 
     Args:
         path: the file.
-        bank: number of the bank (GSAS) or scan (XRDML, from 1) to read; the first by default.
+        bank: number of the bank (GSAS) or scan (XRDML, RAS, from 1) to read; the first by default.
         axis: what the abscissa is where the file does not say and 2theta is impossible (values above 180).
         settings: limits and thresholds.
 
@@ -48,7 +49,7 @@ def read_pattern(
     Raises:
         UserInputError: the file cannot be used as it is; the sentence names the file, the line where
             there is one, and what was expected. Codes: ``file_*``, ``format_unknown``,
-            ``format_unsupported``, ``pattern_*``, ``gsas_*``, ``xrdml_*``, ``pdcif_*``, ``bank_missing``.
+            ``format_unsupported``, ``pattern_*``, ``gsas_*``, ``xrdml_*``, ``ras_*``, ``pdcif_*``, ``bank_missing``.
     """
     source = load_source(Path(path), max_bytes=settings.max_bytes)
     refuse_vendor_formats(source)
@@ -68,6 +69,6 @@ def _unknown(source: Source) -> Exception:
     what = "binary data of an unknown kind" if source.looks_binary else "text of an unknown kind"
     sentence = (
         f"holds {what}; expected columns of 2theta and intensity (.xy .xye .csv .dat .prn), "
-        "GSAS powder text (BANK records), FullProf, Maud, PANalytical XRDML or pdCIF."
+        "GSAS powder text (BANK records), FullProf, Maud, PANalytical XRDML, Rigaku RAS or pdCIF."
     )
     return source.error("format_unknown", sentence)

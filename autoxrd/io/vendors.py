@@ -12,7 +12,6 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"RAW4.00", "Bruker RAW version 4"),
     (b"RAW2", "Bruker/Siemens RAW version 2"),
     (b"RAW ", "Bruker/Siemens RAW version 1"),
-    (b"*RAS_", "Rigaku RAS"),
     (b"FI\x00\x00", "Rigaku binary RAW"),
     (b"HR-XRDScan", "Philips/PANalytical binary scan"),
     (b"V3RD", "Philips RD"),

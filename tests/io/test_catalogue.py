@@ -14,7 +14,7 @@ from autoxrd.errors import UserInputError
 from autoxrd.io import assess_pattern, read_pattern
 from tests.conftest import SHARED_DATA
 
-NOT_READ_YET = (".ras", ".rasx", ".brml")
+NOT_READ_YET = (".rasx", ".brml")
 # Points that the catalogue counts and that are no measurement: filling of the last record, or angles <= 0.
 FEWER = {
     "FAP.XRA": 9,

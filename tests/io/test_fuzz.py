@@ -23,6 +23,7 @@ from autoxrd.io import (
 )
 from tests.io.samples import cif, peaks, table
 from tests.io.test_instruments import INSTPRM, PRM
+from tests.io.test_ras import ras
 from tests.io.test_xrdml import _xrdml
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ PATTERNS = [
     " t\n 100 0 0.050 10 0 0\n 10.000\n 10000. 0. 0. 0.\n" + D1A + "\n   -1000\n",
     ".RAW\ra\rb\rtitle\rCU\r**\r1.54\r1.54\r1.544\r1.5\r10.0\r0.05\r120 1\r1.0\r" + "\r".join(f"{v:g}" for v in Y),
     _xrdml(Y),
+    ras(X, Y),
 ]
 SALT = cif("Na1 Na1+ 0 0 0 1 0.01\nCl1 Cl1- 0.5 0.5 0.5 1 0.02")
 JUNK = st.one_of(
