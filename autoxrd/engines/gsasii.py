@@ -137,6 +137,7 @@ class GsasiiEngine:
                 "value",
                 "neutral",
                 "equal_uiso",
+                "apart_uiso",
                 "broadening",
                 "harmonics",
                 "anisotropic",

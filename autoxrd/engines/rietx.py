@@ -98,6 +98,7 @@ class RietxEngine:
                 "neutral",
                 "equal_uiso",
                 "broadening",
+                "apart_uiso",
             ),
             export_kinds=("cif", "pdcif", "hkl", "native", "topas"),
         )

@@ -42,6 +42,7 @@ SHAPES = (
     Shape(ActionKind.PREFERRED_ORIENTATION, "texture", "axis", {"phase": (str,), "axis": (tuple,)}),
     Shape(ActionKind.PREFERRED_ORIENTATION, "harmonics", "order", {"phase": (str,), "order": (int,)}),
     Shape(ActionKind.DISPLACEMENT_PARAMETERS, "equal_uiso", "equal", {"equal": (str,)}, names={"equal": "phases"}),
+    Shape(ActionKind.DISPLACEMENT_PARAMETERS, "apart_uiso", "apart", {"apart": (str,)}, names={"apart": "phases"}),
     Shape(ActionKind.DISPLACEMENT_PARAMETERS, "anisotropic", "atoms", _ATOMS, {"model": (str,)}),
     Shape(
         ActionKind.BACKGROUND_MODEL,

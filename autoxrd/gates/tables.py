@@ -72,8 +72,11 @@ def of_mechanism(action: Action, metric: str, policy: Policy) -> bool:
 
 
 def _gain_is_released(text: str, selectors: Sequence[Selector]) -> bool:
-    """Compare by meaning: either covers the other (``phase.P.uiso`` and ``phase.P.atom.O1.uiso``)."""
-    gained = parse_parameter(text.partition("@")[0])  # what follows is the form that the model is given
+    """Compare by meaning: either covers the other (``phase.P.uiso`` and ``phase.P.atom.O1.uiso``).
+
+    What follows an ``@`` says how a selector would be freed: along an axis, by atoms of their own.
+    """
+    gained = parse_parameter(text.partition("@")[0])
     if gained is None:
         return False
     probe = parse_selector(gained.text)

@@ -14,7 +14,7 @@ from axg_background import NESTED, function_rows
 from axg_broadening import stephens_slopes, stephens_terms, strain_unit
 from axg_lines import march_dollase, rough_surface
 from axg_model import Model, cell_of
-from axg_names import Catalog, Column
+from axg_names import Catalog, Column, build_catalog
 from axg_pattern import NARROW, Computed, Engine
 from axg_uncertainty import Linearised
 from axr_marginal import ROUGHNESS_TRIALS
@@ -35,6 +35,8 @@ MOST_COEFFICIENTS = 9
 """A phase with more of Stephens' coefficients (triclinic) gets no such gain."""
 EQUAL = "@equal"
 """Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter (the ``equal_uiso`` edit)."""
+APART = "@apart"
+"""Suffix of the gain of ``phase.P.uiso`` when atoms that share one get parameters of their own (``apart_uiso``)."""
 MARCH_TRIALS = (0.5, 0.65, 0.8, 0.9, 1.12, 1.3, 1.6, 2.2)
 """March-Dollase coefficients that are tried: plates below 1, needles above. Steps and not a derivative: at r = 1
 all axes have the same one, and in a cubic phase it vanishes."""
@@ -99,6 +101,7 @@ def release_gains(
         else:
             gains[selector], counts[selector] = _left(problem, names, blocked), 0
     _add_equal(model, problem, catalog, base, rest, gains, counts)
+    _add_apart(model, problem, blocked, base, rest, gains, counts)
     _add_terms(model, base, rest, gains, counts)
     _add_axial(model, problem, base, rest, gains)
     _add_textures(engine, seen, base, rest, gains, counts)
@@ -203,6 +206,31 @@ def _add_equal(
             name = f"phase.{phase.name}.uiso{EQUAL}"
             gains[name] = solve_beside(np.sum(known, axis=0)[:, None], base, rest, RANK)[1]
             counts[name] = 1
+
+
+def _add_apart(
+    model: Model,
+    problem: Linearised,
+    blocked: set[str],
+    base: np.ndarray,
+    rest: np.ndarray,
+    gains: Gains,
+    counts: dict[str, int],
+) -> None:
+    """Add what atoms that share a displacement parameter would win by their own; what is left where they have them."""
+    alone = build_catalog(replace(model, state=replace(model.state, equal_uiso=())))
+    for phase in model.state.phases:
+        name, selector = f"phase.{phase.name}.uiso{APART}", f"phase.{phase.name}.uiso"
+        own = tuple(column for column in alone.selectors[selector] if column.endswith(".uiso"))
+        free = tuple(column for column in own if column in problem.free)
+        if phase.name in model.state.equal_uiso:
+            # the shared one is free already: of n sites n - 1 are new
+            moves = [alone.columns[column].moves for column in own if column not in free]
+            known = [np.sum([f * problem.apart[k] for k, f in m], axis=0) for m in moves if m[0][0] in problem.apart]
+            if free and known:
+                gains[name], counts[name] = gain_of(known, [0] * len(known), base, rest, RANK), len(known)
+        elif len(free) > 1:
+            gains[name], counts[name] = _left(problem, free, blocked), 0
 
 
 def _add_axial(model: Model, problem: Linearised, base: np.ndarray, rest: np.ndarray, gains: Gains) -> None:

@@ -110,6 +110,14 @@ def _equal_uiso(state: State, values: dict[str, Any]) -> State:
     return replace(state, equal_uiso=tuple(sorted({*state.equal_uiso, *names})))
 
 
+def _apart_uiso(state: State, values: dict[str, Any]) -> State:
+    """Give the atoms of phases displacement parameters of their own again, from where they are."""
+    names = {str(name) for name in values["phases"]}
+    if not names or not names <= set(state.equal_uiso):
+        raise ValueError("only atoms that share a displacement parameter can be parted")
+    return replace(state, equal_uiso=tuple(name for name in state.equal_uiso if name not in names))
+
+
 def _value(state: State, values: dict[str, Any]) -> State:
     """Set one parameter of ours; a coordinate moves as given, a symmetry-bound value is refused."""
     name, value = str(values["selector"]), float(values["value"])
@@ -188,4 +196,5 @@ EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
     "neutral": _neutral,
     "equal_uiso": _equal_uiso,
     "broadening": set_broadening,
+    "apart_uiso": _apart_uiso,
 }

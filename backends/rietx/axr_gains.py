@@ -28,6 +28,8 @@ EQUAL = "@equal"
 """Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter (the ``equal_uiso`` edit)."""
 GENERALISED = "@generalised"
 """Suffix of the gain of ``phase.P.strain`` when it is let depend on direction (the ``broadening`` edit)."""
+APART = "@apart"
+"""Suffix of the gain of ``phase.P.uiso`` when atoms that share one get parameters of their own (``apart_uiso``)."""
 _HIDDEN = ("sample.offset_along", "sample.offset_across")
 Gains = dict[str, float]
 
@@ -71,6 +73,7 @@ def release_gains(state: State, catalog: Catalog, free: list[str], settings: Gai
             gains[name], counts[name] = factor * _left(problem, paths, blocked, settings.rank), 0
     gains |= _equal(state, problem, base, rest, settings.rank)
     counts |= {name: 1 for name in gains if name.endswith(EQUAL)}
+    _part(problem, blocked, base, rest, settings.rank, gains, counts)
     _extra(problem, catalog, base, rest, settings, gains, counts)
     return Released(gains, counts, notes, problem)
 
@@ -124,6 +127,31 @@ def _equal(state: State, problem: Problem, base: np.ndarray, rest: np.ndarray, r
             _, gain = solve_beside(np.sum(columns, axis=0)[:, None], base, rest, rank)
             found[f"phase.{phase.name}.uiso{EQUAL}"] = problem.factor * gain
     return found
+
+
+def _part(
+    problem: Problem,
+    blocked: set[str],
+    base: np.ndarray,
+    rest: np.ndarray,
+    rank: float,
+    gains: Gains,
+    counts: dict[str, int],
+) -> None:
+    """Add what atoms that share a displacement parameter would win by their own; what is left where they have them."""
+    for index, phase in enumerate(problem.state.structure.phases):
+        name = f"phase.{phase.name}.uiso{APART}"
+        paths = [f"phases.{index}.atoms.{number}.biso" for number in range(len(phase.atoms))]
+        free = [path for path in paths if path in problem.free]
+        apart = problem.apart
+        if apart is not None and phase.name in problem.state.equal_uiso:
+            # the shared one is free already: of n atoms n - 1 are new
+            own = [path for path in paths if path in apart.columns and path not in free]
+            if free and own:
+                columns, ways = [apart.columns[path] for path in own], [apart.ways[path] for path in own]
+                gains[name], counts[name] = problem.factor * gain_of(columns, ways, base, rest, rank), len(own)
+        elif len(free) > 1:
+            gains[name], counts[name] = problem.factor * _left(problem, free, blocked, rank), 0
 
 
 def _left(problem: Problem, paths: Iterable[str], blocked: set[str], rank: float) -> float:

@@ -51,6 +51,14 @@ class Problem:
     factor: float
 
     @cached_property
+    def apart(self) -> Problem | None:
+        """The problem of the displacement parameters that are moved together, each alone; None where none are."""
+        equal = self.state.equal_uiso
+        phases = [(index, phase) for index, phase in enumerate(self.state.structure.phases) if phase.name in equal]
+        paths = {f"phases.{index}.atoms.{n}.biso" for index, phase in phases for n in range(len(phase.atoms))}
+        return linearised(replace(self.state, equal_uiso=()), paths, [], []) if paths else None
+
+    @cached_property
     def axial(self) -> np.ndarray:
         """Weighted change of the pattern by each of AXIAL_TRIALS, from S/L = H/L = 0, shape (rows, trials)."""
         return np.asarray(axial_steps(self.state) * self.weight[:, None])

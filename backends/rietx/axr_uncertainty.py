@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from axr_linear import AXIAL_PATHS, Problem, linearised
+from axr_linear import AXIAL_PATHS, Problem
 from axr_marginal import Held, marginal_covariance, plausible, plausible_axial, wavelength_spread
 from axr_names import B_TO_U, Catalog, Mapped, map_path
 from axr_private import Answer
@@ -118,13 +118,10 @@ class _Atom:
 
 def _proportional(problem: Problem, answer: Answer, free: list[str]) -> list[_Atom]:
     """Return the displacement parameters that the fit moves together though the atoms may differ."""
-    structure, equal = problem.state.structure, problem.state.equal_uiso
-    phases = [(index, phase) for index, phase in enumerate(structure.phases) if phase.name in equal]
-    paths = {f"phases.{index}.atoms.{n}.biso" for index, phase in phases for n in range(len(phase.atoms))}
-    if not paths:
-        return []
-    apart = linearised(replace(problem.state, equal_uiso=()), paths, [], []).columns
-    found = []
+    structure, found = problem.state.structure, list[_Atom]()
+    if problem.apart is None:
+        return found
+    apart = problem.apart.columns
     for entry in answer.table.entries:
         terms = [(entry.path, 1.0)] if entry.path in free else list(entry.tie.terms) if entry.tie is not None else []
         mapped = map_path(entry.path, structure)

@@ -42,6 +42,7 @@ from tests.gates.factory import action, state
             {"phase": "fap", "axis": (0.0, 0.0, 1.0)},
         ),
         ("displacement_parameters", {"equal": "fap nac"}, "equal_uiso", {"phases": ["fap", "nac"]}),
+        ("displacement_parameters", {"apart": "fap"}, "apart_uiso", {"phases": ["fap"]}),
         (
             "displacement_parameters",
             {"phase": "fap", "atoms": "O1 O2"},

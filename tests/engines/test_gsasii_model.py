@@ -54,6 +54,31 @@ def test_the_atoms_of_a_phase_can_share_one_displacement_parameter(gsasii: Proto
     assert caught.value.code == "edit_invalid"
 
 
+@pytest.mark.parametrize(("oxygen", "apart"), [(0.008, False), (0.03, True)])
+def test_atoms_that_share_a_displacement_parameter_are_parted_where_they_differ(
+    gsasii: ProtocolSession, oxygen: float, apart: bool
+) -> None:
+    truth = values(phase__rutile__scale=30.0, background__0=100.0, phase__rutile__atom__O1__uiso=oxygen)
+    pattern, _ = simulated(gsasii, LAB, (RUTILE,), truth)
+    root = gsasii.prepare(pattern, LAB, (RUTILE,), {})
+    free, phases = (*BASIC, "phase.rutile.uiso"), {"phases": ["rutile"]}
+    with pytest.raises(UserInputError) as caught:
+        gsasii.execute(root, EngineCommand(released=free, edits=(Edit("apart_uiso", phases),)))
+    assert caught.value.code == "edit_invalid"
+    snapshot, shared = gsasii.execute(root, EngineCommand(released=free, edits=(Edit("equal_uiso", phases),)))
+    gain = shared.gains["phase.rutile.uiso@apart"]
+    assert shared.gain_counts["phase.rutile.uiso@apart"] == 1
+    assert (gain > 25.0) == apart
+    _, parted = gsasii.execute(snapshot, EngineCommand(released=free, edits=(Edit("apart_uiso", phases),)))
+    assert chi2(shared) - chi2(parted) == pytest.approx(gain, rel=0.3, abs=0.5)
+    for name, true in (("Ti1", 0.008), ("O1", oxygen)):
+        value, esd = parameter(parted, f"phase.rutile.atom.{name}.uiso")
+        assert esd is not None
+        assert abs(value - true) < 4.0 * esd
+    assert parted.gain_counts["phase.rutile.uiso@apart"] == 0
+    assert parted.gains["phase.rutile.uiso@apart"] < 1e-3 * max(gain, 1.0)
+
+
 def test_a_width_that_the_data_do_not_show_is_held_at_zero_and_told(gsasii: ProtocolSession) -> None:
     truth = values(phase__fluorite__scale=20.0, background__0=200.0, profile__Y=0.0)
     pattern, _ = simulated(gsasii, LAB, (FLUORITE,), truth)

@@ -518,6 +518,43 @@ def test_atoms_get_displacement_parameters_of_their_own_where_the_data_tell_them
         assert action.evidence[0].feature == "release_gain.phase.P.uiso@equal"
 
 
+@pytest.mark.parametrize(
+    ("gain", "phases", "share", "parted"),
+    [
+        (0.024, 1, 1.0, False),  # 24 for one parameter, and another phase or its share ask for more
+        (0.03, 1, 1.0, True),
+        (0.03, 2, 0.5, False),
+        (0.12, 2, 0.5, True),
+        (0.12, 2, 0.05, False),
+    ],
+)
+def test_atoms_that_share_a_displacement_parameter_are_parted_where_it_pays(
+    gain: float, phases: int, share: float, parted: bool
+) -> None:
+    state = _state(
+        {},
+        released=(*LINEAR, "phase.P.uiso"),
+        phases=tuple(
+            PhaseSummary(name=name, space_group="P 1", weight_fraction=None, cell={}, intensity_share=share)
+            for name in ("P", "Q")[:phases]
+        ),
+        features={"release_gain.phase.P.uiso@apart": Feature(value=gain, significance=1000 * gain, n_used=1)},
+    )
+    action = _proposed(_after_linear(state))
+    if not parted:
+        assert action.kind is ActionKind.JOINT
+        return
+    assert (action.kind, action.parameters) == (ActionKind.DISPLACEMENT_PARAMETERS, ("phase.P.uiso",))
+    assert action.settings == {"apart": "P"}
+    assert action.evidence[0].feature == action.predictions[0].metric == "release_gain.phase.P.uiso@apart"
+    # from the same state it is not tried again
+    refused = AttemptView(2, "s1", action, REJECTED, None)
+    assert _proposed(_after_linear(state, refused)).kind is ActionKind.JOINT
+    known = known_parameters(state)
+    checks = preflight(action, state, "s1", policy=load_policy("default"), known_parameters=known)
+    assert [c.text for c in checks if not c.passed and c.rule == "preflight.predictions"] == []
+
+
 def test_the_page_about_the_planner_is_made_from_its_tables() -> None:
     page = (Path(__file__).parents[2] / "docs" / "planner.md").read_text(encoding="utf-8")
     assert page == planner_page(), "renew it: python -m autoxrd.planners.rules.document > docs/planner.md"

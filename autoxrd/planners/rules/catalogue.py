@@ -68,9 +68,9 @@ class Rule:
         uncalibrated_only: only where the instrument's widths are not known.
         flight: only over the time of flight.
         why_flight: what takes the place of ``why`` there, where the law is another.
-        directed: lets a width that has no direction depend on it (the ``broadening`` edit).
         shared_uiso: one displacement parameter for all atoms of a phase (True), or only where the data tell the
             atoms apart (False); None for rules about anything else.
+        parts_uiso: gives atoms that share a displacement parameter ones of their own.
         patient: never ahead of its turn, whatever it promises: asymmetry and widths at low angles look like it.
         source: where the rule comes from.
     """
@@ -92,8 +92,8 @@ class Rule:
     uncalibrated_only: bool = False
     flight: bool = False
     why_flight: str = ""
-    directed: bool = False
     shared_uiso: bool | None = None
+    parts_uiso: bool = False
     patient: bool = False
     waits_for: tuple[str, ...] = ()
 
@@ -304,16 +304,27 @@ CURRICULUM: tuple[Rule, ...] = (
         shared_uiso=True,
     ),
     Rule(
+        "atoms_apart",
+        "vibration",
+        ActionKind.DISPLACEMENT_PARAMETERS,
+        Stage.STRUCTURE,
+        ("phase.*.uiso@apart",),
+        "the atoms of a phase share one displacement parameter, and what is left of the misfit tells them apart",
+        _MCCUSKER,
+        heavy_only=True,
+        structural=True,
+        parts_uiso=True,
+    ),
+    Rule(
         "directed_strain",
         "direction",
         ActionKind.SIZE_STRAIN,
         Stage.MICROSTRUCTURE,
-        ("phase.*.strain",),
+        ("phase.*.strain@generalised",),
         "lines of a phase are broader along some directions of its lattice than along others",
         "Stephens 1999, doi:10.1107/S0021889898006001",
         together=False,
         structural=True,
-        directed=True,
         patient=True,
     ),
     Rule(

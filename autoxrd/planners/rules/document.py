@@ -67,6 +67,7 @@ def _limits(rule: Rule) -> list[str]:
         (rule.uncalibrated_only, "widths not given by an instrument file"),
         (rule.shared_uiso is True, "one parameter for the phase"),
         (rule.shared_uiso is False, "where the data tell the atoms apart"),
+        (rule.parts_uiso, "where they pay as on their own"),
         (rule.flight, "time of flight"),
         (not rule.together, "one at a time"),
         (rule.patient, "never ahead of its turn"),

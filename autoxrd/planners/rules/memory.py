@@ -7,16 +7,18 @@ from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.tables import MORE_BACKGROUND
 from autoxrd.planners.protocol import AttemptView, GraphView
-from autoxrd.planners.rules.options import DIRECTED, Option, matches
+from autoxrd.planners.rules.options import APART_UISO, DIRECTED, Option, bare, matches
 from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["faulty_selectors", "lessons", "narrowed", "refused", "released_by"]
 
 
 def released_by(action: Action) -> frozenset[str]:
-    """Return what an action released: added background terms and a strain that got a direction by their gains."""
+    """Return what an action released, by the names of the gains: background terms, directed strain, atoms parted."""
     if action.settings.get("model") == DIRECTED.removeprefix("@"):
         return frozenset(name + DIRECTED for name in action.parameters)
+    if "apart" in action.settings:
+        return frozenset(name + APART_UISO for name in action.parameters)
     return frozenset(action.parameters) if action.parameters else frozenset({MORE_BACKGROUND})
 
 
@@ -29,7 +31,8 @@ def faulty_selectors(attempt: AttemptView, view: GraphView) -> frozenset[str]:
     subjects = [v.subject for v in candidate.violations if v.key not in known]
     if "correlation_too_high" in attempt.decision.reasons:
         subjects += _newest_of_pair(candidate, attempt)
-    return frozenset(s for s in attempt.action.parameters if any(_concerns(s, subject) for subject in subjects))
+    names = released_by(attempt.action)
+    return frozenset(s for s in names if any(_concerns(bare(s), name) for name in subjects))
 
 
 def _newest_of_pair(candidate: FitState, attempt: AttemptView) -> list[str]:
@@ -62,7 +65,7 @@ def lessons(option: Option, state: str, view: GraphView) -> list[AttemptView]:
     """
     here = {phase.name for phase in view.states[state].phases}
     alike = [a for a in refused(state, view) if {phase.name for phase in view.states[a.parent].phases} == here]
-    return [a for a in alike if released_by(a.action) & option.released]
+    return [a for a in alike if released_by(a.action) & set(option.selectors)]
 
 
 def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds) -> Option | None:
@@ -79,13 +82,13 @@ def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds
             # a scale that went to nothing while lines were out of place
             continue
         faulty = faulty_selectors(attempt, view)
-        if faulty and faulty != frozenset(attempt.action.parameters):
+        if faulty and faulty != tried:
             option = option.without(faulty)
-        elif tried >= option.released and not _grown(option, attempt, state, view, thresholds):
+        elif tried >= set(option.selectors) and not _grown(option, attempt, state, view, thresholds):
             return None
     if not option.selectors or (option.drop < thresholds.relative_drop and not option.rule.always):
         return None
-    if any(released_by(a.action) == option.released for a in view.children(state)):
+    if any(released_by(a.action) == set(option.selectors) for a in view.children(state)):
         return None
     return option
 
@@ -94,12 +97,10 @@ def _grown(option: Option, attempt: AttemptView, state: str, view: GraphView, th
     """Return whether a refused release may be tried anew: the state has changed, it was not refused too often."""
     if attempt.parent == state or not _waited(option, attempt, state, view):
         return False
-    whole = [a for a in lessons(option, state, view) if released_by(a.action) >= option.released]
+    whole = [a for a in lessons(option, state, view) if released_by(a.action) >= set(option.selectors)]
     if len(whole) >= thresholds.retries:
         return False
-    feature = view.states[attempt.parent].features.get(
-        GAIN_PREFIX + option.selectors[0] + (DIRECTED if option.rule.directed else "")
-    )
+    feature = view.states[attempt.parent].features.get(GAIN_PREFIX + option.selectors[0])
     earlier = feature.value if feature is not None and feature.available and feature.value else 0.0
     return option.gains[0] >= thresholds.retry_share * earlier
 

@@ -17,10 +17,22 @@ from autoxrd.planners.protocol import JobContext
 from autoxrd.planners.rules.catalogue import Rule
 from autoxrd.planners.rules.thresholds import Thresholds
 
-__all__ = ["DIRECTED", "EQUAL_UISO", "Option", "expected_drop", "matches", "options_of", "significant"]
+__all__ = [
+    "APART_UISO",
+    "DIRECTED",
+    "EQUAL_UISO",
+    "Option",
+    "bare",
+    "expected_drop",
+    "matches",
+    "options_of",
+    "significant",
+]
 
 EQUAL_UISO = "@equal"
 """Suffix of the gain of ``phase.P.uiso`` when its atoms share one parameter."""
+APART_UISO = "@apart"
+"""Suffix of the gain of ``phase.P.uiso`` when its atoms, which share one parameter, get parameters of their own."""
 DIRECTED = "@generalised"
 """Suffix of the gain of ``phase.P.strain`` when it is let depend on direction."""
 
@@ -44,18 +56,6 @@ class Option:
     n_parameters: int
 
     @property
-    def suffix(self) -> str:
-        """What the names of its gains have beyond the selectors: the form that a model is given with the release."""
-        if self.rule.directed:
-            return DIRECTED
-        return EQUAL_UISO if self.rule.shared_uiso else ""
-
-    @property
-    def released(self) -> frozenset[str]:
-        """What it would release, as `released_by` tells it of an action."""
-        return frozenset(s + DIRECTED for s in self.selectors) if self.rule.directed else frozenset(self.selectors)
-
-    @property
     def drop(self) -> float:
         """Expected relative drop of chi^2 of all together; single gains overlap, so not their plain sum."""
         return expected_drop(self.gains)
@@ -65,6 +65,11 @@ class Option:
         kept = [(s, g) for s, g in zip(self.selectors, self.gains, strict=True) if s not in names]
         per = max(1, round(self.n_parameters / max(1, len(self.selectors))))
         return Option(self.rule, tuple(s for s, _ in kept), tuple(g for _, g in kept), per * len(kept))
+
+
+def bare(selector: str) -> str:
+    """Return what an action names: the selector of a gain less the form that the model is given with its release."""
+    return selector.partition("@")[0]
 
 
 def expected_drop(gains: tuple[float, ...]) -> float:
@@ -97,9 +102,9 @@ def _worth(feature: Feature, thresholds: Thresholds) -> bool:
 def _gains(state: FitState, rule: Rule, thresholds: Thresholds) -> Mapping[str, Feature]:
     gains = {n.removeprefix(GAIN_PREFIX): f for n, f in sorted(state.features.items()) if n.startswith(GAIN_PREFIX)}
     found = {name: f for name, f in gains.items() if any(matches(name, glob) for glob in rule.gains)}
-    if rule.directed:
-        wanted = {name: gains[name + DIRECTED] for name in found if name + DIRECTED in gains}
-        return {name: f for name, f in wanted.items() if f.n_used}
+    if rule.parts_uiso:
+        needed = _wanted_apart(len(state.phases), thresholds)
+        return {name: f for name, f in found.items() if f.n_used and (f.significance or 0.0) >= needed}
     if rule.shared_uiso is None:
         return found
     if not rule.shared_uiso:
@@ -125,8 +130,12 @@ def _apart(name: str, gains: Mapping[str, Feature], n_phases: int, thresholds: T
         return True
     more = (every.n_used or 1) - 1
     excess = (every.significance or 0.0) * (every.n_used or 1) - (equal.significance or 0.0)
-    wanted = thresholds.gain_per_parameter if n_phases == 1 else thresholds.atoms_apart
-    return more > 0 and excess >= wanted * more
+    return more > 0 and excess >= _wanted_apart(n_phases, thresholds) * more
+
+
+def _wanted_apart(n_phases: int, thresholds: Thresholds) -> float:
+    """Return what each further displacement parameter of a phase must gain, in units of the reduced chi^2."""
+    return thresholds.gain_per_parameter if n_phases == 1 else thresholds.atoms_apart
 
 
 def _supported(selector: str, rule: Rule, state: FitState, thresholds: Thresholds) -> bool:
@@ -134,7 +143,7 @@ def _supported(selector: str, rule: Rule, state: FitState, thresholds: Threshold
 
     A fit with one phase, or an engine that tells no shares, has no minor ones.
     """
-    meaning = parse_parameter(selector)
+    meaning = parse_parameter(bare(selector))
     if meaning is None:  # a label that no action may name
         return False
     share = {p.name: p.intensity_share for p in state.phases}.get(meaning.phase)
@@ -160,9 +169,14 @@ def _stands_for_site(selector: str, context: JobContext) -> bool:
 
 
 def _is_unseen_hydrogen(selector: str, context: JobContext) -> bool:
-    """One electron, drawn towards its bond: X-rays give neither its place nor its motion."""
-    here, _ = _atom(selector, context)
-    return here is not None and here.element in ("H", "D") and context.instrument.radiation is Radiation.XRAY
+    """One electron, drawn towards its bond: X-rays give neither its place nor its motion.
+
+    Where all atoms of a phase are to be parted, one that is not seen keeps them together.
+    """
+    here, atoms = _atom(selector.removesuffix(APART_UISO), context)
+    asked = atoms if selector.endswith(APART_UISO) else (here,)
+    unseen = any(atom is not None and atom.element in ("H", "D") for atom in asked)
+    return unseen and context.instrument.radiation is Radiation.XRAY
 
 
 def _allowed(selector: str, rule: Rule, state: FitState, context: JobContext, thresholds: Thresholds) -> bool:
@@ -174,15 +188,23 @@ def _allowed(selector: str, rule: Rule, state: FitState, context: JobContext, th
     )
 
 
+def _is_open(selector: str, state: FitState) -> bool:
+    """Return whether a selector of a gain can be released: it is not yet, and what follows an ``@`` is no detail.
+
+    A strain with a direction may take the place of one without that is free; where it is there, it adds no parameter.
+    """
+    if selector.endswith((APART_UISO, DIRECTED)):
+        return bool(state.features[GAIN_PREFIX + selector].n_used)
+    return "@" not in selector and selector not in state.released
+
+
 def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thresholds) -> list[Option]:
     """Return what a rule could release from a state, best first."""
     if rule.uncalibrated_only and context.instrument.profile_calibrated:
         return []
     if rule.flight and context.instrument.flight is None:
         return []
-    gains = _gains(state, rule, thresholds)
-    # an isotropic strain that is free already is the start of one with a direction
-    free = {s: f for s, f in gains.items() if "@" not in s and (rule.directed or s not in state.released)}
+    free = {s: f for s, f in _gains(state, rule, thresholds).items() if _is_open(s, state)}
     worth = {
         selector: feature
         for selector, feature in free.items()

@@ -118,10 +118,12 @@ class RulesPlanner:
             return any(name in ("instrument.zero", "sample.displacement") for name in released)
         partners = {"occupancy": "uiso", "uiso": "occupancy"}
         for selector in option.selectors:
-            base, _, quantity = selector.rpartition(".")
+            base, _, quantity = selector.partition("@")[0].rpartition(".")
             if quantity in partners and f"{base}.{partners[quantity]}" in released:
                 return True
-            if option.rule.shared_uiso and any(s.startswith(base) and s.endswith(".occupancy") for s in released):
+            if (option.rule.shared_uiso or option.rule.parts_uiso) and any(
+                s.startswith(base) and s.endswith(".occupancy") for s in released
+            ):
                 return True
             if quantity == "occupancy" and f"{base.split('.atom.')[0]}.uiso" in released:
                 return True

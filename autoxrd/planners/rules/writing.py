@@ -11,7 +11,7 @@ from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.gates.selectors import parse_selector
 from autoxrd.planners.rules.catalogue import bounds_of
-from autoxrd.planners.rules.options import DIRECTED, Option, significant
+from autoxrd.planners.rules.options import DIRECTED, EQUAL_UISO, Option, bare, significant
 from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["joint_action", "write_action"]
@@ -32,12 +32,10 @@ def write_action(
     best = max(range(len(option.gains)), key=lambda i: (option.gains[i], option.selectors[i]))
     gain = GAIN_PREFIX + option.selectors[best]
     value = option.gains[best]
-    seen_gain = gain + option.suffix
-    # what is left of it afterwards is told by the same name, but of displacement parameters that became one
-    left = gain if option.rule.shared_uiso else seen_gain
+    seen_gain = gain + EQUAL_UISO if option.rule.shared_uiso else gain
     evidence = [_claim(seen_gain, value, min(thresholds.relative_drop / 4, 0.5 * value), state_id)]
     predictions = [
-        Prediction(metric=left, direction="decrease", minimum_effect=thresholds.fraction_promised * value),
+        Prediction(metric=gain, direction="decrease", minimum_effect=thresholds.fraction_promised * value),
         Prediction(
             metric="rwp",
             direction="decrease",
@@ -56,7 +54,7 @@ def write_action(
     return Action(
         kind=kind,
         stage=option.rule.stage,
-        parameters=() if more_terms else option.selectors,
+        parameters=() if more_terms else tuple(map(bare, option.selectors)),
         bounds=bounds,
         settings=settings,
         rationale=_rationale(option, state, gain, value, seen),
@@ -97,7 +95,7 @@ def _bounds(option: Option, state: FitState) -> tuple[Bound, ...]:
     """Give each parameter of a bounded quantity its limits, by full name."""
     found: list[Bound] = []
     dif_c = _dif_c(state)
-    for selector in option.selectors:
+    for selector in map(bare, option.selectors):
         limits = bounds_of(selector, dif_c)
         if limits is not None:
             found.append(Bound(selector=selector, lower=limits[0], upper=limits[1]))
@@ -131,8 +129,10 @@ def _settings(option: Option, state: FitState) -> dict[str, int | float | str | 
         return {"terms": background_terms(state) + option.n_parameters}
     if option.rule.shared_uiso:
         return {"equal": " ".join(selector.split(".")[1] for selector in option.selectors)}
-    if option.rule.directed:
+    if option.selectors[0].endswith(DIRECTED):
         return {"phase": option.selectors[0].split(".")[1], "effect": "strain", "model": DIRECTED.removeprefix("@")}
+    if option.rule.parts_uiso:
+        return {"apart": " ".join(selector.split(".")[1] for selector in option.selectors)}
     if option.rule.kind is not ActionKind.PREFERRED_ORIENTATION:
         return {}
     stem = f"{GAIN_PREFIX}{option.selectors[0]}@"
@@ -143,7 +143,7 @@ def _settings(option: Option, state: FitState) -> dict[str, int | float | str | 
 
 
 def _rationale(option: Option, state: FitState, gain: str, value: float, seen: list[str]) -> str:
-    names = ", ".join(option.selectors[:6]) + (" and others" if len(option.selectors) > 6 else "")
+    names = ", ".join(map(bare, option.selectors[:6])) + (" and others" if len(option.selectors) > 6 else "")
     count = f"{option.n_parameters} parameter" + ("" if option.n_parameters == 1 else "s")
     alone = f"{gain.removeprefix(GAIN_PREFIX)} alone {100 * value:.2g} %"
     why = option.rule.why if _dif_c(state) is None else option.rule.why_flight or option.rule.why
