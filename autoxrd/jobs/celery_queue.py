@@ -10,11 +10,14 @@ child, the child with the worker.
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import redis
 from celery import Celery, signals
@@ -210,8 +213,8 @@ class _Child:
             self._database.close()
 
 
-def run_worker(settings: Settings, broker: Broker, queues: tuple[str, ...], concurrency: int) -> None:
-    """Run a worker until it is told to stop; a step in flight is finished on SIGTERM.
+def run_worker(settings: Settings, broker: Broker, queues: tuple[str, ...], concurrency: int) -> NoReturn:
+    """Run a worker until it is told to stop, and end the process; a step in flight is finished on SIGTERM.
 
     Args:
         settings: of the service.
@@ -237,4 +240,10 @@ def run_worker(settings: Settings, broker: Broker, queues: tuple[str, ...], conc
     words = ["worker", "--pool=prefork", f"--concurrency={concurrency}", f"--queues={','.join(queues)}"]
     words.append(f"--hostname=worker-{os.getpid()}@%h")
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", f"--loglevel={settings.log_level}"]
-    broker.app.worker_main([*words, *quiet])
+    code = broker.app.worker_main([*words, *quiet])
+    # By now the pool is joined and all is told. To take this interpreter apart would cost seconds of a busy processor,
+    # in which whoever stops the worker waits and might kill it.
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code or 0)
