@@ -19,7 +19,7 @@ from autoxrd.store.service import outbox
 from autoxrd.store.service.database import Database, Transaction, now_text
 from autoxrd.store.service.models import FeedRow, ServiceJobRow
 
-__all__ = ["FeedEvent", "append", "events_after"]
+__all__ = ["FeedEvent", "append", "events_after", "write"]
 
 _INSERT = insert(table_of(FeedRow))
 
@@ -43,10 +43,15 @@ class FeedEvent:
 
 def append(session: Transaction, job: ServiceJobRow, kind: str, data: Mapping[str, Any]) -> None:
     """Add an event; the caller holds the lock on the job's row, so numbers follow the order of commits."""
+    write(session, job, kind, data)
+    outbox.enqueue(session, job, kind, job.feed_last, data)
+
+
+def write(session: Transaction, job: ServiceJobRow, kind: str, data: Mapping[str, Any]) -> None:
+    """Add an event as `append` does, for a caller who sees to the outbox in the same transaction."""
     job.feed_last += 1
     row = {"number": job.feed_last, "kind": kind, "at": now_text(), "data": canonical_json(dict(data))}
     session.execute(_INSERT, {"job_id": job.id, **row})
-    outbox.enqueue(session, job, kind, job.feed_last, data)
 
 
 def events_after(database: Database, job_id: str, number: int, *, limit: int = 500) -> Sequence[FeedEvent]:

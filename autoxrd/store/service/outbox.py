@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 
 from autoxrd.errors import NotFound
 from autoxrd.primitives import canonical_json
@@ -37,6 +37,13 @@ _WEBHOOKS = table_of(WebhookRow)
 _HOOKS = select(_WEBHOOKS.c.id, _WEBHOOKS.c.url, _WEBHOOKS.c.kinds, _WEBHOOKS.c.every_job).where(
     _WEBHOOKS.c.owner_id == bindparam("owner"), _WEBHOOKS.c.disabled_at.is_(None)
 )
+
+HOOKS_OF_OWNER = (
+    select(func.count())
+    .where(_WEBHOOKS.c.owner_id == bindparam("owner"), _WEBHOOKS.c.disabled_at.is_(None))
+    .scalar_subquery()
+)
+"""How many an owner has; the parameter is named ``owner``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from autoxrd.domain.lifecycle import FINAL, JobState
 from autoxrd.errors import Conflict, LimitExceeded
 from autoxrd.store.models import table_of
-from autoxrd.store.service import audit, feed
+from autoxrd.store.service import audit, feed, outbox
 from autoxrd.store.service.audit import Actor
 from autoxrd.store.service.budgets import has_room, spent_by
 from autoxrd.store.service.database import Database, Transaction, new_id, now_text
@@ -32,7 +32,7 @@ _STORE = (
     update(_OWNERS)
     .where(_OWNERS.c.id == bindparam("owner"))
     .values(stored_bytes=_OWNERS.c.stored_bytes + bindparam("size"))
-    .returning(*_OWNERS.c)
+    .returning(*_OWNERS.c, outbox.HOOKS_OF_OWNER.label("n_hooks"))
 )
 _OPEN = select(func.count()).where(
     _JOBS.c.owner_id == bindparam("owner"), _JOBS.c.state.in_([s.value for s in JobState if s not in FINAL])
@@ -125,8 +125,9 @@ def _insert(database: Database, job: NewJob, key: str | None) -> JobView:
         add_files(session, job_id, "input", job.files)
         audit.note(session, job.actor or Actor(job.owner_id), "job.submit", job_id)
         told = {"title": job.title, "engine": job.engine, "planner": job.planner}
-        feed.append(session, row, "job.accepted", told)  # number 1, as written above
-        _admit(session, job.owner_id, stored)
+        feed.write(session, row, "job.accepted", told)  # number 1, as written above
+        if _admit(session, job.owner_id, stored):
+            outbox.enqueue(session, row, "job.accepted", 1, told)
         level(session, job.owner_id, job_id)
     return view_of(row)
 
@@ -144,17 +145,22 @@ def _row(job: NewJob, job_id: str, now: str, stored: int) -> dict[str, Any]:
     }
 
 
-def _admit(session: Transaction, owner_id: str, stored: int) -> None:
-    """Hold the limits. Called last: from here on the owner's row is locked, and whoever else submits for them waits."""
+def _admit(session: Transaction, owner_id: str, stored: int) -> bool:
+    """Hold the limits, and return whether the owner has webhooks, which most have not.
+
+    Called late: from here on the owner's row is locked, and whoever else submits for them waits.
+    """
     owner = session.execute(_STORE, {"owner": owner_id, "size": stored}).one()
     over = spent_by(owner)
     if over is not None:
         raise LimitExceeded("budget_spent", f"{over.text} Ask who runs the service for more.")
     has_room(owner, new=stored)
     limit = json.loads(owner.limits).get("open_jobs")
+    hooks = bool(owner.n_hooks)
     if limit is None:
-        return
+        return hooks
     n_open = (session.scalar(_OPEN, {"owner": owner_id}) or 0) - 1  # this one is written already
     if n_open >= limit:
         detail = f"You have {n_open} open jobs, and {limit} are allowed: wait for one to end, or cancel one."
         raise LimitExceeded("jobs_open", detail, context={"open": n_open, "limit": limit})
+    return hooks
