@@ -24,6 +24,7 @@ from autoxrd.gates.tables import MORE_BACKGROUND, of_mechanism
 __all__ = ["PredictionReport", "check_predictions", "measure_predictions", "meets", "supports_mechanism"]
 
 _SETTLED = "max_shift_over_esd"
+_UNSUPPORTED = "phases_unsupported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +211,9 @@ def _before(metric: str, parent: FitState, candidate: FitState, parent_rwp: floa
 
 
 def _after(metric: str, before: float | None, parent: FitState, candidate: FitState) -> float | None:
+    if metric == _UNSUPPORTED and len(candidate.phases) == 1:
+        # of one phase alone it is not measured: there is nothing left that it could be told from
+        return 0.0
     name = metric.removeprefix(GAIN_PREFIX)
     if name == MORE_BACKGROUND:
         freed = background_terms(candidate) > background_terms(parent)

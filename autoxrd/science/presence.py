@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from autoxrd.domain.state import Feature
+from autoxrd.domain.state import Feature, ParameterValue
 from autoxrd.science.features import plain, unavailable
-from autoxrd.science.frame import Frame, phase_curve
+from autoxrd.science.frame import Frame
 from autoxrd.science.inputs import FitArrays
 from autoxrd.science.reflections import PeakMeasures
 from autoxrd.science.settings import UnexplainedSettings
@@ -27,21 +29,22 @@ def presence_features(
     ``absent_lines.P`` is the share of the intensity of the lines of P alone, where such a line would stand out of the
     noise, that is not there: less than ``missing_ratio`` of it even within two esd. A phase is not supported when its
     scale is below ``presence_esd`` esd, or more than half of its own lines are absent. Where a scale is held while
-    others are free, its presence is what a linear fit of all scales gives: a release that was refused would else leave
-    its phase in the model at whatever it started from.
+    others are free, its presence is what a linear fit of all scales gives, with esds as much larger as those of the
+    free scales are in the whole fit: a release that was refused would else leave its phase in the model at whatever it
+    started from.
     """
     if len(result.phases) < 2:
         return {}
     features: dict[str, Feature] = {}
     unsupported = 0
     scales = {p.name: p for p in result.parameters if p.name.endswith(".scale")}
-    some_free = any(p.released for p in scales.values())
+    linear = _linear_presences(result, frame, scales)
     for index, phase in enumerate(result.phases):
         scale = scales.get(f"phase.{phase.name}.scale")
         known = scale is not None and scale.released and scale.esd is not None and scale.esd > 0
         presence = scale.value / scale.esd if known and scale is not None and scale.esd else None
-        if scale is not None and not scale.released and some_free:
-            presence = _linear_presence(frame, index, len(result.phases))
+        if scale is not None and not scale.released:
+            presence = linear.get(phase.name)
         absent = _absent_lines(frame, measures, index, settings)
         features[f"presence.{phase.name}"] = (
             plain(presence) if presence is not None else unavailable("its scale has no uncertainty")
@@ -55,22 +58,30 @@ def presence_features(
     return features
 
 
-def _linear_presence(frame: Frame, index: int, phases: int) -> float | None:
-    """Return the best scale of a phase over its esd, all scales free and all else as it is; None where it has no lines.
+def _linear_presences(result: FitArrays, frame: Frame, scales: Mapping[str, ParameterValue]) -> dict[str, float]:
+    """Return the best scale of each phase that has lines over its esd, all scales free and all else as it is.
 
-    The esd is that of the misfit at hand.
+    The patterns are the engine's: at low angles a symmetric line would leave a tail that any phase could claim. The esd
+    is that of the misfit at hand, times what the esds of the free scales are more in the whole fit, where other
+    parameters give way and residuals are serially correlated; of several factors the least. Empty where no scale is
+    free.
     """
-    curves = np.stack([phase_curve(frame, number) for number in range(phases)], axis=1)
+    names = [phase.name for phase in result.phases]
+    free = {name: scale for name in names if (scale := scales.get(f"phase.{name}.scale")) and scale.released}
+    if not free or len(free) == len(names):
+        return {}
     root = np.sqrt(frame.weight)
-    curves, observed = curves * root[:, None], frame.net_obs * root
+    curves, observed = result.phase_patterns.T * root[:, None], frame.net_obs * root
     length = np.linalg.norm(curves, axis=0)
-    if not length[index] > 0.0:
-        return None
     scaled = curves / np.where(length > 0.0, length, 1.0)
     inverse = np.linalg.pinv(scaled.T @ scaled)
     best = inverse @ (scaled.T @ observed)
-    misfit = np.sum(np.square(observed - scaled @ best)) / max(observed.size - phases, 1)
-    return float(best[index] / np.sqrt(inverse[index, index] * max(misfit, 1.0)))
+    misfit = np.sum(np.square(observed - scaled @ best)) / max(observed.size - len(names), 1)
+    esds = np.sqrt(np.diag(inverse) * max(misfit, 1.0))
+    found = {name: float(best[i] / esds[i]) for i, name in enumerate(names) if length[i] > 0.0}
+    factors = [found[n] * s.esd / s.value for n, s in free.items() if n in found and s.esd and s.value > 0.0]
+    factor = max(min(factors, default=1.0), 1.0)
+    return {name: value / factor for name, value in found.items()}
 
 
 def _absent_lines(frame: Frame, measures: PeakMeasures, index: int, settings: UnexplainedSettings) -> Feature:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -50,8 +51,8 @@ def write_inputs(directory: Path) -> tuple[Path, Path]:
     return pattern, cif
 
 
-def simulate(cif: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return 2theta (degrees) and counts with Poisson noise of a fixed seed."""
+def simulate(cif: Path, more: Mapping[str, float] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return 2theta (degrees) and counts with Poisson noise of a fixed seed; ``more`` is added to the truth."""
     x = np.arange(25.0, 100.0, 0.03)
     structures = read_structures(cif)
     instrument = instrument_from_anode("Cu")
@@ -61,7 +62,7 @@ def simulate(cif: Path) -> tuple[np.ndarray, np.ndarray]:
     session = get_engine("rietx").start()
     try:
         snapshot = session.prepare(blank, instrument, structures, {"size_seed": True})
-        edits = tuple(Edit("value", {"selector": k, "value": v}) for k, v in TRUTH.items())
+        edits = tuple(Edit("value", {"selector": k, "value": v}) for k, v in (TRUTH | dict(more or {})).items())
         _, result = session.execute(snapshot, EngineCommand(cycles=0, edits=edits, gains=False))
     finally:
         session.close()

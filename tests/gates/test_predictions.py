@@ -89,6 +89,20 @@ def test_what_cannot_be_told_meets_nothing_and_what_is_gone_is_zero() -> None:
     assert not one(prediction(), {}, {"position.zero": odd}).check.passed
 
 
+def test_the_last_but_one_phase_can_leave_though_one_alone_has_no_presence() -> None:
+    act = action(
+        "remove_phase",
+        [],
+        settings={"phase": "nac"},
+        predictions=[prediction("phases_unsupported", "decrease", 0.5)],
+    )
+    before = state(features={"phases_unsupported": 1.0})
+    for phases, met in ((before.phases[:1], True), ((*before.phases[:1], *before.phases[:1]), False)):
+        report = measure(act, before, state().model_copy(update={"phases": phases}))
+        assert report.outcomes[0].met is met
+        assert report.mechanism_supported is met
+
+
 def test_an_esd_earns_no_credit() -> None:
     within = Feature(value=0.04, esd=0.1, significance=0.4)
     assert not one(prediction(), {}, {"position.zero": within}).check.passed

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from autoxrd.domain.action import ActionKind
-from autoxrd.domain.state import Feature, FitState, MeasuredValue, ParameterValue, PhaseSummary
+from autoxrd.domain.action import Action, ActionKind
+from autoxrd.domain.state import Feature, FitState, MeasuredValue, ParameterValue, PhaseSummary, Violation
 from autoxrd.gates.policy import load_policy
 from autoxrd.gates.preflight import preflight
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
 from autoxrd.planners.rules.phase_notes import detection_limit, phase_notes
-from autoxrd.planners.rules.phases import PhaseRules, next_change
+from autoxrd.planners.rules.phases import PhaseRules, left_in, next_change, spoilers
 from autoxrd.planners.rules.thresholds import Thresholds
-from tests.planners.test_rules import ACCEPTED, INSTRUMENT, REJECTED, STRUCTURE, _state
+from tests.planners.test_rules import ACCEPTED, INSTRUMENT, REJECTED, STRUCTURE, _proposed, _state
 
 RULES = PhaseRules()
 
@@ -61,6 +61,122 @@ def test_phases_that_are_there_stay() -> None:
     state = _with(("P", "Q"), {"presence.Q": 4.0, "presence.P": 90.0, "absent_lines.Q": 0.1})
     assert _change(state) is None
     assert _change(_with(("P",), {"presence.P": 0.1})) is None  # the only one
+
+
+def test_a_refused_removal_is_asked_again_once_more_is_free() -> None:
+    features = {"presence.Q": 0.4, "presence.P": 90.0, "phases_unsupported": 1.0}
+    state = _with(("P", "Q"), features)
+    action = _change(state)
+    assert action is not None
+    attempts = [AttemptView(1, "r", action, REJECTED, None)]
+    assert _change(state, attempts=tuple(attempts)) is None
+    # as much is free as when it was refused: the state changed, the question did not
+    same = {"r": state, "s1": state}
+    assert next_change("s1", GraphView("r", same, tuple(attempts)), _context(), RULES) is None
+    known, released = {"r": state}, state.released
+    for number in range(1, RULES.removals + 1):
+        released = (*released, f"phase.P.more{number}")
+        name = f"s{number}"
+        known[name] = state.model_copy(update={"released": released})
+        again = next_change(name, GraphView("r", known, tuple(attempts)), _context(), RULES)
+        assert (again is not None) == (number < RULES.removals)
+        if again is not None:
+            assert again.settings == {"phase": "Q"}
+            attempts.append(AttemptView(number + 1, name, again, REJECTED, None))
+
+
+def test_an_absent_phase_whose_removal_was_refused_is_told() -> None:
+    assert left_in(_with(("P", "Q"), {"presence.Q": 4.0}), RULES) is None
+    assert left_in(_with(("P",), {"presence.P": 0.4}), RULES) is None
+    told = left_in(_with(("P", "Q"), {"presence.Q": 0.4, "presence.P": 90.0}), RULES)
+    assert told is not None
+    assert told[0] == "phase_not_shown"
+    assert "Q" in told[1]
+
+
+def test_absent_phases_leave_one_after_another() -> None:
+    features = {"presence.Q": 0.4, "presence.R": 0.6, "presence.P": 90.0, "phases_unsupported": 2.0}
+    width = Feature(value=0.2, significance=200.0, n_used=1)
+    gains = features | {"release_gain.phase.P.size": width, "release_gain.phase.P.strain": width}
+    three = _with(("P", "Q", "R"), features)
+    two = _with(("P", "R"), gains | {"phases_unsupported": 1.0})
+    first = _proposed(GraphView("r", {"r": three}, ()), _context())
+    assert first.settings == {"phase": "Q"}
+    view = GraphView("r", {"r": three, "s": two}, (AttemptView(1, "r", first, ACCEPTED, "s"),))
+    assert _proposed(view, _context()).settings == {"phase": "R"}
+    # a missing phase waits until widths have settled
+    one = _with(("P",), gains | {"candidate.Q": 0.3, "candidate.Q.seen": 0.9, "unexplained_peak_ratio": 0.2})
+    view = GraphView("r", {"r": two, "s": one}, (AttemptView(1, "r", _removed("R", "r"), ACCEPTED, "s"),))
+    assert _proposed(view, _context("Q")).kind is ActionKind.SIZE_STRAIN
+
+
+def test_an_absent_phase_that_spoils_a_step_leaves_before_anything_else() -> None:
+    width = Feature(value=0.2, significance=200.0, n_used=1)
+    features = {"presence.P": 90.0, "presence.Q": 2.0, "phases_unsupported": 1.0, "release_gain.phase.P.size": width}
+    state = _with(("P", "Q"), features)
+    better = _proposed(GraphView("r", {"r": state}, ()), _context())
+    assert better.parameters == ("phase.P.size",)
+    fallen = tuple(p.model_copy(update={"value": 0.0, "lower": 0.0}) for p in state.parameters if ".Q." in p.name)
+    spoiled = state.model_copy(
+        update={
+            "parameters": (*(p for p in state.parameters if ".Q." not in p.name), *fallen),
+            "violations": (Violation(code="at_bound", subject="phase.Q.scale"),),
+        }
+    )
+    reasons = REJECTED.model_copy(update={"reasons": ("new_violation", "at_bound")})
+    view = GraphView("r", {"r": state, "bad": spoiled}, (AttemptView(1, "r", better, reasons, "bad"),))
+    assert spoilers("r", view, freed=False) == {"Q"}
+    assert _proposed(view, _context()).settings == {"phase": "Q"}
+    # once it is gone the step is proposed anew
+    alone = _with(("P",), {"release_gain.phase.P.size": width})
+    gone = AttemptView(2, "r", _removed("Q", "r"), ACCEPTED, "s")
+    after = GraphView("r", {"r": state, "bad": spoiled, "s": alone}, (*view.attempts, gone))
+    assert _proposed(after, _context()).parameters == ("phase.P.size",)
+
+
+@pytest.mark.parametrize("cell", [0.2, 0.0])
+def test_a_scale_that_falls_to_nothing_when_it_is_freed_speaks_once_lines_are_in_place(cell: float) -> None:
+    gains = {
+        "release_gain.phase.Q.scale": 0.05,
+        "release_gain.phase.P.size": 0.2,
+        "release_gain.phase.P.cell": cell,
+    }
+    told = {name: Feature(value=value, significance=1000 * value, n_used=1) for name, value in gains.items()}
+    whole = _with(("P", "Q"), {"presence.P": 90.0, "presence.Q": 2.0, "phases_unsupported": 1.0, **told})
+    state = whole.model_copy(update={"released": ("background", "phase.P.scale")})
+    freed = _with(("P", "Q"), {}).model_copy(
+        update={
+            "parameters": (ParameterValue(name="phase.Q.scale", value=0.0, lower=0.0, released=True),),
+            "violations": (Violation(code="at_bound", subject="phase.Q.scale"),),
+        }
+    )
+    scale = _removed("Q", "r").model_copy(
+        update={"kind": ActionKind.SCALE, "parameters": ("phase.Q.scale",), "settings": {}}
+    )
+    refused = AttemptView(1, "r", scale, REJECTED.model_copy(update={"reasons": ("new_violation",)}), "bad")
+    action = _proposed(GraphView("r", {"r": state, "bad": freed}, (refused,)), _context())
+    assert (action.kind is ActionKind.REMOVE_PHASE) == (cell == 0.0)
+
+
+@pytest.mark.parametrize(("presence", "freed"), [(2.0, ("phase.P.size",)), (9.0, ("phase.P.size", "phase.Q.size"))])
+def test_nothing_but_scale_and_cell_is_freed_of_a_phase_that_is_not_seen(
+    presence: float, freed: tuple[str, ...]
+) -> None:
+    gains = {f"release_gain.phase.{name}.size": Feature(value=0.2, significance=200.0, n_used=1) for name in ("P", "Q")}
+    state = _with(("P", "Q"), {"presence.P": 90.0, "presence.Q": presence, **gains})
+    assert _proposed(GraphView("r", {"r": state}, ()), _context()).parameters == freed
+    refused = state.model_copy(update={"released": tuple(s for s in state.released if s != "phase.Q.scale")})
+    assert _proposed(GraphView("r", {"r": refused}, ()), _context()).parameters == ("phase.P.size",)
+    cell = {"release_gain.phase.Q.cell": Feature(value=0.2, significance=200.0, n_used=1)}
+    state = _with(("P", "Q"), {"presence.P": 90.0, "presence.Q": presence, **cell})
+    held = state.model_copy(update={"released": tuple(s for s in state.released if s != "phase.Q.cell")})
+    assert _proposed(GraphView("r", {"r": held}, ()), _context()).parameters == ("phase.Q.cell",)
+
+
+def _removed(name: str, parent: str) -> Action:
+    action = _change(_with(("P", name), {f"presence.{name}": 0.1}))
+    assert action is not None
+    return action.model_copy(update={"parent": parent})
 
 
 def test_a_candidate_comes_in_when_its_own_lines_are_left_over() -> None:

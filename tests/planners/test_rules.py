@@ -252,7 +252,7 @@ def test_a_shared_displacement_parameter_at_its_limit_is_left_out_of_the_next_tr
         for name in ("P", "Q")
         for end in ("", "@equal")
     }
-    state = _state({}, released=LINEAR, features=features)
+    state = _state({}, released=(*LINEAR, "phase.Q.scale"), features=features)
     other = state.phases[0].model_copy(update={"name": "Q"})
     state = state.model_copy(update={"phases": (state.phases[0], other)})
     action = _proposed(_after_linear(state))

@@ -10,6 +10,7 @@ import pytest
 from autoxrd.domain.instrument import ANODE_LINES, EmissionLine, Geometry, Instrument, Radiation
 from autoxrd.domain.state import UnexplainedPeak
 from autoxrd.domain.structure import AtomSite, CrystalStructure, UnitCell
+from autoxrd.engines.protocol import EngineResult
 from autoxrd.science.observe import measure
 from autoxrd.science.suspects import SuspectSettings, find_suspects
 from autoxrd.science.suspects.magnetism import magnetic_order
@@ -104,19 +105,37 @@ def test_an_absent_phase_has_no_lines_of_its_own() -> None:
     assert "phases_unsupported" not in single
 
 
+def _held(data: EngineResult, name: str) -> EngineResult:
+    """A fit with the scale of a phase held and the others known as well as a fit of these counts knows them."""
+    changes = {f"phase.{name}.scale": {"released": False, "esd": None}}
+    known = tuple(
+        p.model_copy(update=changes.get(p.name, {"esd": 0.002 * p.value} if p.name.endswith(".scale") else {}))
+        for p in data.parameters
+    )
+    return replace(data, parameters=known)
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_a_scale_that_is_held_beside_free_ones_is_judged_by_a_linear_fit(there: bool) -> None:
     fit = base(CORUNDUM, replace(ZINCITE, scale=0.05), counts=3e3)
     data = simulate(fit if there else base(CORUNDUM, counts=3e3), fit)
-    held = tuple(
-        p.model_copy(update={"released": False, "esd": None}) if p.name == "phase.zincite.scale" else p
-        for p in data.parameters
-    )
-    features = measure(replace(data, parameters=held), context(fit)).features
+    features = measure(_held(data, "zincite"), context(fit)).features
     presence = features["presence.zincite"].value
     assert presence is not None
     assert (presence > 10.0) if there else (presence < 3.0)
     assert features["phases_unsupported"].value == (0.0 if there else 1.0)
+
+
+@pytest.mark.parametrize("length", [4.80, 4.84])
+def test_the_tail_of_axial_divergence_is_no_phase(length: float) -> None:
+    ghost = replace(CORUNDUM, name="ghost", cell=(length, length, 12.992 * length / 4.7588, 90, 90, 120), scale=1e-3)
+    fit = base(CORUNDUM, ghost, counts=3e3, axial=0.05)
+    data = simulate(base(CORUNDUM, counts=3e3, axial=0.05), fit)
+    features = measure(_held(data, "ghost"), context(fit)).features
+    presence = features["presence.ghost"].value
+    assert presence is not None
+    assert abs(presence) < 3.0
+    assert features["phases_unsupported"].value == 1.0
 
 
 def test_the_strongest_line_without_a_cause_is_measured_against_the_strongest_calculated() -> None:

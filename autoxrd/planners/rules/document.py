@@ -28,6 +28,9 @@ How a step is chosen, from the state that was accepted last:
 2. While calculated and observed lines do not overlap, causes of the offsets are ranked by what each explains alone.
 3. Once they overlap, a rule of a later group goes first if it promises `dominance` times more.
 4. Before structures are refined, the set of phases is asked: absent ones out, missing ones in, rivals in their place.
+   Absent ones go one after another, and at once where their scale fell to nothing in a step that was refused for it. A
+   removal that was refused is asked again once more is free; what was refused beside other phases may be proposed anew.
+   Of a phase that the data do not show, or whose scale is held, nothing but scale and cell is freed.
 5. What was refused is not proposed again from the same state; parameters that made a candidate faulty are left out.
 6. When nothing significant is left, the rival position model is asked once in the place of the present one, then all
    released parameters are refined together, and the job ends with the final audit.

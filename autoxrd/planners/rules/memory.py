@@ -94,15 +94,22 @@ def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds
 
 
 def _grown(option: Option, attempt: AttemptView, state: str, view: GraphView, thresholds: Thresholds) -> bool:
-    """Return whether a refused release may be tried anew: the state has changed, it was not refused too often."""
+    """Return whether a refused release may be tried anew: the state has changed, it was not refused too often.
+
+    A scale that promises more than ever is asked once again: the better the rest, the more of what is left is its own.
+    """
     if attempt.parent == state or not _waited(option, attempt, state, view):
         return False
     whole = [a for a in lessons(option, state, view) if released_by(a.action) >= set(option.selectors)]
     if len(whole) >= thresholds.retries:
-        return False
+        return option.rule.always and option.gains[0] > max(_gain_before(option, a, view) for a in whole)
+    return option.gains[0] >= thresholds.retry_share * _gain_before(option, attempt, view)
+
+
+def _gain_before(option: Option, attempt: AttemptView, view: GraphView) -> float:
+    """Return what an option's first selector promised where it was refused, 0 where that is not on record."""
     feature = view.states[attempt.parent].features.get(GAIN_PREFIX + option.selectors[0])
-    earlier = feature.value if feature is not None and feature.available and feature.value else 0.0
-    return option.gains[0] >= thresholds.retry_share * earlier
+    return feature.value if feature is not None and feature.available and feature.value else 0.0
 
 
 def _waited(option: Option, attempt: AttemptView, state: str, view: GraphView) -> bool:

@@ -16,6 +16,7 @@ from autoxrd.gates.sites import same_position
 from autoxrd.planners.protocol import JobContext
 from autoxrd.planners.rules.catalogue import Rule
 from autoxrd.planners.rules.thresholds import Thresholds
+from autoxrd.science.settings import UnexplainedSettings
 
 __all__ = [
     "APART_UISO",
@@ -151,6 +152,26 @@ def _supported(selector: str, rule: Rule, state: FitState, thresholds: Threshold
     return share is None or share >= needed
 
 
+_OF_UNSEEN = frozenset({"phase.scale", "phase.cell"})
+"""What may be freed of a phase that the data do not show: how much of it there is, and where its lines are."""
+_LEAST_PRESENCE = UnexplainedSettings().presence_esd
+
+
+def _unseen(selector: str, state: FitState) -> bool:
+    """Return whether a selector is of a phase that the data do not show: broad enough, it would take up any misfit.
+
+    So is a phase whose scale is held while others are free: it was refused, and stands at what it started from.
+    """
+    meaning = parse_parameter(selector.removesuffix(APART_UISO))
+    if meaning is None or not meaning.phase or meaning.family in _OF_UNSEEN:
+        return False
+    scales = [name for name in state.released if name.endswith(".scale")]
+    if scales and not any(matches(f"phase.{meaning.phase}.scale", name) for name in scales):
+        return True
+    presence = state.features.get(f"presence.{meaning.phase}")
+    return presence is not None and presence.value is not None and presence.value < _LEAST_PRESENCE
+
+
 def _atom(selector: str, context: JobContext) -> tuple[AtomSite | None, tuple[AtomSite, ...]]:
     """Return the atom that a selector names, and all atoms of its structure in order."""
     meaning = parse_selector(selector)
@@ -182,7 +203,8 @@ def _is_unseen_hydrogen(selector: str, context: JobContext) -> bool:
 def _allowed(selector: str, rule: Rule, state: FitState, context: JobContext, thresholds: Thresholds) -> bool:
     """Return whether a rule may release a selector, whatever it would gain."""
     return (
-        (not rule.structural or _supported(selector, rule, state, thresholds))
+        not _unseen(selector, state)
+        and (not rule.structural or _supported(selector, rule, state, thresholds))
         and (not rule.shared_sites or _stands_for_site(selector, context))
         and not (rule.heavy_only and _is_unseen_hydrogen(selector, context))
     )

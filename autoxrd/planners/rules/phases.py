@@ -15,7 +15,7 @@ from autoxrd.gates.metrics import read_metric
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
 from autoxrd.science.settings import UnexplainedSettings
 
-__all__ = ["BEFORE_PHASES", "PhaseRules", "next_change", "phase_names"]
+__all__ = ["BEFORE_PHASES", "PhaseRules", "left_in", "next_change", "phase_names", "spoilers"]
 
 BEFORE_PHASES = frozenset(("linear", "shift", "cell", "lorentzian", "gaussian", "curve", "profile", "asymmetry"))
 """Groups of the curriculum that are worked through before the set of phases is asked: lines in place, widths right."""
@@ -37,6 +37,7 @@ class PhaseRules:
         promised_gain: share of the promised gain that an addition predicts.
         rival_gain: relative fall of Rwp that a rival must bring to be preferred.
         most_changes: attempts on one job.
+        removals: a phase that may not be removed is asked about so often, each time with more of the model free.
     """
 
     presence_esd: float = _MEASURED.presence_esd
@@ -48,6 +49,7 @@ class PhaseRules:
     promised_gain: float = 0.25
     rival_gain: float = 0.005
     most_changes: int = 24
+    removals: int = 3
 
 
 def phase_names(state: FitState) -> frozenset[str]:
@@ -60,7 +62,8 @@ def next_change(tip: str, view: GraphView, context: JobContext, rules: PhaseRule
 
     Args:
         tip: the state.
-        view: the graph so far; nothing is tried twice on one set of phases.
+        view: the graph so far; nothing is tried twice on one set of phases but a removal, once more is free than when
+            it was refused: what a phase that is not there took up may have found its place since.
         context: which phases are candidates.
         rules: numbers of judgement.
     """
@@ -68,14 +71,23 @@ def next_change(tip: str, view: GraphView, context: JobContext, rules: PhaseRule
     if len(tried) >= rules.most_changes:
         return None
     state = view.states[tip]
-    known = {_change(a, view) for a in tried}
     inside = phase_names(state)
     proposals = (
         *_removals(state, tip, rules),
         *_additions(state, tip, context, rules),
         *_rivals(state, tip, context, rules),
     )
-    return next((action for action in proposals if (inside, *_content(action)) not in known), None)
+    known = [a for a in tried if phase_names(view.states[a.parent]) == inside]
+    return next((action for action in proposals if _is_new(action, state, known, view, rules)), None)
+
+
+def _is_new(action: Action, state: FitState, known: list[AttemptView], view: GraphView, rules: PhaseRules) -> bool:
+    """Return whether a change was not tried on this set of phases, or a removal not with all that is free now."""
+    alike = [a for a in known if _content(a.action) == _content(action)]
+    if action.kind is not ActionKind.REMOVE_PHASE:
+        return not alike
+    as_free = any(set(view.states[a.parent].released) >= set(state.released) for a in alike)
+    return not as_free and len(alike) < rules.removals
 
 
 def _content(action: Action) -> tuple[str, str, str]:
@@ -83,23 +95,9 @@ def _content(action: Action) -> tuple[str, str, str]:
     return action.kind.value, str(settings.get("phase", "")), str(settings.get("replaces", ""))
 
 
-def _change(attempt: AttemptView, view: GraphView) -> tuple[frozenset[str], str, str, str]:
-    return (phase_names(view.states[attempt.parent]), *_content(attempt.action))
-
-
 def _removals(state: FitState, tip: str, rules: PhaseRules) -> Iterator[Action]:
     """Yield the removal of each phase that the data do not show, the least significant first."""
-    if len(state.phases) < 2:
-        return
-    found = []
-    for phase in state.phases:
-        presence = read_metric(state, f"presence.{phase.name}").value
-        absent = read_metric(state, f"absent_lines.{phase.name}").value
-        weak = presence is not None and presence < rules.presence_esd
-        gone = absent is not None and absent > rules.absent_share
-        if weak or gone:
-            found.append((presence if presence is not None else 0.0, phase.name, weak, gone))
-    for _, name, weak, gone in sorted(found):
+    for name, weak, gone in _not_shown(state, rules):
         evidence = []
         if weak:
             evidence.append(_claim(state, tip, f"presence.{name}", "<", rules.presence_esd))
@@ -116,6 +114,56 @@ def _removals(state: FitState, tip: str, rules: PhaseRules) -> Iterator[Action]:
             predictions=(Prediction(metric="phases_unsupported", direction="decrease", minimum_effect=0.5),),
             parent=tip,
         )
+
+
+def _not_shown(state: FitState, rules: PhaseRules) -> list[tuple[str, bool, bool]]:
+    """Return the phases of a mixture that the data do not show, the least significant first.
+
+    Each with whether its scale is nothing and whether its own lines are not there.
+    """
+    found = []
+    for phase in state.phases if len(state.phases) > 1 else ():
+        presence = read_metric(state, f"presence.{phase.name}").value
+        absent = read_metric(state, f"absent_lines.{phase.name}").value
+        weak = presence is not None and presence < rules.presence_esd
+        gone = absent is not None and absent > rules.absent_share
+        if weak or gone:
+            found.append((presence if presence is not None else 0.0, phase.name, weak, gone))
+    return [(name, weak, gone) for _, name, weak, gone in sorted(found)]
+
+
+def spoilers(tip: str, view: GraphView, *, freed: bool) -> frozenset[str]:
+    """Return the phases whose scale fell to nothing in a step that was refused for it.
+
+    The better the rest of the model, the less is left for a phase that is not there: the very step that would show it
+    absent is refused, because a scale may not end at its limit.
+
+    Args:
+        tip: the state that the steps started from.
+        view: the graph.
+        freed: count the scales too that were freed in that very step.
+    """
+    found = set()
+    for attempt in view.children(tip):
+        candidate = view.states.get(attempt.candidate) if attempt.candidate else None
+        if attempt.accepted or candidate is None or "new_violation" not in attempt.decision.reasons:
+            continue
+        at_bound = {v.subject for v in candidate.violations if v.code == "at_bound"}
+        free = {*view.states[tip].released, *(attempt.action.parameters if freed else ())}
+        scales = {p.name for p in candidate.parameters if p.name.endswith(".scale") and p.value <= (p.lower or 0.0)}
+        found |= {name.split(".")[1] for name in scales & at_bound & free}
+    return frozenset(found)
+
+
+def left_in(state: FitState, rules: PhaseRules) -> tuple[str, str] | None:
+    """Return the warning about phases of a final state that the data do not show, None where there is none."""
+    names = [name for name, _, _ in _not_shown(state, rules)]
+    if not names:
+        return None
+    return (
+        "phase_not_shown",
+        f"The data do not show {', '.join(names)}, whose removal was refused: take the amount as none.",
+    )
 
 
 def _additions(state: FitState, tip: str, context: JobContext, rules: PhaseRules) -> Iterator[Action]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autoxrd.domain.action import ActionKind
+from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import background_terms
 from autoxrd.planners.protocol import Finish, GraphView, JobContext, Proposal
@@ -10,7 +10,7 @@ from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, order_of
 from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.phase_notes import phase_notes
-from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, next_change
+from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, left_in, next_change, spoilers
 from autoxrd.planners.rules.rivals import rival_action, rival_note, wavelength_note
 from autoxrd.planners.rules.signatures import low_angle_loss, surface_argued
 from autoxrd.planners.rules.thresholds import Thresholds
@@ -40,16 +40,33 @@ class RulesPlanner:
         if self._joined(tip, view):
             return self._finish(tip, view, context)
         order = order_of(context.instrument.radiation, context.instrument.geometry)
-        before = tuple(groups for groups in order if set(groups) <= BEFORE_PHASES)
-        if self._first_option(tip, view, context, before) is None:
-            change = next_change(tip, view, context, self._phase_rules)
-            if change is not None:
-                return Proposal(change)
+        change = self._change_of_phases(tip, view, context, order)
+        if change is not None:
+            return Proposal(change)
         option = self._first_option(tip, view, context, order)
         if option is not None:
             return Proposal(write_action(option, view.states[tip], tip, self._thresholds, context.structures))
         rival = rival_action(tip, view, context, self._thresholds)
         return Proposal(rival) if rival is not None else self._close(tip, view, context)
+
+    def _change_of_phases(
+        self, tip: str, view: GraphView, context: JobContext, order: tuple[tuple[str, ...], ...]
+    ) -> Action | None:
+        """Return the change of the set of phases that is due: once lines and widths have settled.
+
+        An absent phase leaves at once where it spoils a step, and absent ones leave one after another: beside one that
+        stays the steps that it spoiled would be spoiled again.
+        """
+        before = tuple(groups for groups in order if set(groups) <= BEFORE_PHASES)
+        path = view.path(tip)
+        placed = self._best(tip, view, context, tuple(_PLACING_GROUPS)) is None
+        removed = bool(path) and path[-1].action.kind is ActionKind.REMOVE_PHASE
+        early = removed or bool(spoilers(tip, view, freed=placed))
+        settled = self._first_option(tip, view, context, before) is None
+        if not (settled or early):
+            return None
+        change = next_change(tip, view, context, self._phase_rules)
+        return change if settled or (change is not None and change.kind is ActionKind.REMOVE_PHASE) else None
 
     def _joined(self, tip: str, view: GraphView) -> bool:
         path = view.path(tip)
@@ -137,13 +154,13 @@ class RulesPlanner:
 
     def _finish(self, tip: str, view: GraphView, context: JobContext) -> Finish:
         found = (rival_note(tip, view, self._thresholds), wavelength_note(tip, view, context))
-        lost = low_angle_loss(tip, view, context)
+        told = (low_angle_loss(tip, view, context), left_in(view.states[tip], self._phase_rules))
         phases = phase_notes(tip, view, context, self._thresholds, self._phase_rules)
         return Finish(
             state=tip,
             reason="No release promises a significant gain that has not been tried.",
             notes=(*(note for note in found if note is not None), *phases),
-            warnings=() if lost is None else (lost,),
+            warnings=tuple(warning for warning in told if warning is not None),
         )
 
 
