@@ -73,6 +73,8 @@ class UnexplainedPeak(_Frozen):
     area: float
     area_share: float
     significance: float
+    histogram: str = Field(default="", exclude_if=lambda name: not name)
+    """Which of several histograms has it; empty, and not written, where there is one: records keep their hashes."""
 
 
 class Violation(_Frozen):

@@ -111,6 +111,7 @@ class _Meta(_Strict):
     engine_version: str
     mode: str
     esd_kind: str = ""
+    histograms: dict[str, _Meta] = Field(default_factory=dict)
 
 
 def decode_result(meta_path: Path, arrays_path: Path, *, engine: str, seconds: float) -> EngineResult:
@@ -131,11 +132,66 @@ def decode_result(meta_path: Path, arrays_path: Path, *, engine: str, seconds: f
             arrays = {name: handle[name] for name in handle.files}
     except (OSError, ValueError, ValidationError, zipfile.BadZipFile) as error:
         raise _invalid(f"The engine's result cannot be read: {str(error)[:300]}") from error
+    if not meta.histograms:
+        return _single(meta, arrays, engine=engine, seconds=seconds)
+    parts = {
+        name: _single(part, _part(arrays, number), engine=engine, seconds=seconds)
+        for number, (name, part) in enumerate(meta.histograms.items())
+    }
+    _check_parts(meta, parts)
+    curves = {
+        name: np.concatenate([getattr(part, name) for part in parts.values()], axis=-1)
+        for name in (*_PER_POINT, "phase_patterns")
+    }
+    return _result(meta, arrays, curves, _in_a_row(list(parts.values())), engine, seconds, parts)
+
+
+def _part(arrays: _Arrays, number: int) -> _Arrays:
+    """Return the arrays of one of several histograms."""
+    head = f"{number}."
+    return {name[len(head) :]: array for name, array in arrays.items() if name.startswith(head)}
+
+
+def _check_parts(meta: _Meta, parts: Mapping[str, EngineResult]) -> None:
+    """Refuse parts that are no parts of the whole."""
+    phases = [phase.name for phase in meta.phases]
+    for name, part in parts.items():
+        if [phase.name for phase in part.phases] != phases:
+            raise _invalid(f"The phases of histogram {name} are not those of the fit.")
+    if any(part.histograms for part in meta.histograms.values()):
+        raise _invalid("A histogram has histograms of its own.")
+
+
+def _in_a_row(parts: list[EngineResult]) -> ReflectionTable:
+    """Return the reflections of all histograms in a row; positions are on the axis of each."""
+    tables = [part.reflections for part in parts]
+    return ReflectionTable(
+        **{
+            name: np.concatenate([getattr(table, name) for table in tables])
+            for name in ReflectionTable.__dataclass_fields__
+        }
+    )
+
+
+def _single(meta: _Meta, arrays: _Arrays, *, engine: str, seconds: float) -> EngineResult:
+    """Return the result of one histogram."""
     _check_pattern(arrays, len(meta.phases))
     reflections = _reflections(arrays, len(meta.phases))
+    curves = {name: _floats(arrays[name]) for name in (*_PER_POINT, "phase_patterns")}
+    return _result(meta, arrays, curves, reflections, engine, seconds, {})
+
+
+def _result(
+    meta: _Meta,
+    arrays: _Arrays,
+    curves: Mapping[str, FloatArray],
+    reflections: ReflectionTable,
+    engine: str,
+    seconds: float,
+    parts: Mapping[str, EngineResult],
+) -> EngineResult:
     return EngineResult(
-        **{name: _floats(arrays[name]) for name in _PER_POINT},
-        phase_patterns=_floats(arrays["phase_patterns"]),
+        **curves,
         reflections=reflections,
         phases=tuple(_phase(phase) for phase in meta.phases),
         parameters=_parameters(meta),
@@ -150,6 +206,7 @@ def decode_result(meta_path: Path, arrays_path: Path, *, engine: str, seconds: f
         engine=engine,
         engine_version=meta.engine_version,
         seconds=seconds,
+        histograms=parts,
     )
 
 

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import Notice, Pattern
 from autoxrd.domain.structure import CrystalStructure
@@ -118,6 +119,34 @@ class ProtocolSession:
         with _Folder(self) as folder:
             (folder / "input.json").write_text(json.dumps(request), encoding="utf-8")
             np.savez(folder / "pattern.npz", x=pattern.x, y=pattern.y, sigma=pattern.sigma)
+            self._ask("prepare", folder)
+            return Snapshot(self.name, _read(folder / "snapshot.out"))
+
+    def prepare_several(self, histograms: Sequence[Histogram], structures: Sequence[CrystalStructure]) -> Snapshot:
+        """Build the first snapshot of several histograms of one sample; the engine must be one that can.
+
+        Raises:
+            UserInputError: the engine cannot use this input.
+            EngineError: the process failed.
+        """
+        return self._repeated(lambda: self._prepare_several(histograms, structures))
+
+    def _prepare_several(self, histograms: Sequence[Histogram], structures: Sequence[CrystalStructure]) -> Snapshot:
+        described = [
+            {
+                "name": histogram.name,
+                "axis": histogram.pattern.axis.value,
+                "instrument": _instrument_json(histogram.instrument),
+                "settings": dict(histogram.settings),
+            }
+            for histogram in histograms
+        ]
+        request = {"histograms": described, "structures": [structure_json(structure) for structure in structures]}
+        with _Folder(self) as folder:
+            (folder / "input.json").write_text(json.dumps(request), encoding="utf-8")
+            for number, histogram in enumerate(histograms):
+                pattern = histogram.pattern
+                np.savez(folder / f"pattern.{number}.npz", x=pattern.x, y=pattern.y, sigma=pattern.sigma)
             self._ask("prepare", folder)
             return Snapshot(self.name, _read(folder / "snapshot.out"))
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoxrd.domain.action import Bound
+from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import FloatArray, Notice, Pattern
 from autoxrd.domain.state import Convergence, MeasuredValue, ParameterValue
@@ -55,6 +56,8 @@ class Edit:
     ``background_debye`` (distance_angstrom), ``background_fixed`` (x_deg, y), ``broadening`` (phase, effect, model,
     axis), ``harmonics`` (phase, order), ``anisotropic`` (phase, atoms, model), ``restrain_distances`` (phase, from, to,
     distance_angstrom, esd_angstrom, within).
+
+    With several histograms an edit of one of them names it (histogram).
     """
 
     kind: str
@@ -147,6 +150,9 @@ class EngineResult:
         selectors: names of the parameters that each released selector freed; empty where symmetry
             or a constraint leaves nothing to move.
         seconds: engine time; not part of any hash.
+        histograms: by name, where there are several: the part of each as if it were a fit of its own, under bare
+            names. The curves of the whole are then those of all in a row (x rises within each only), its parameters
+            have full names, and what is the sample's stands there once.
     """
 
     x: FloatArray
@@ -169,6 +175,7 @@ class EngineResult:
     engine: str = ""
     engine_version: str = ""
     seconds: float = 0.0
+    histograms: Mapping[str, EngineResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +203,8 @@ class Capabilities:
     """Patterns of the selectors it maps, with ``P`` and ``LABEL`` as placeholders."""
     edits: tuple[str, ...]
     export_kinds: tuple[str, ...]
+    several: bool = False
+    """Whether it refines several histograms of one sample together."""
 
 
 class EngineSession(Protocol):
@@ -212,6 +221,10 @@ class EngineSession(Protocol):
         settings: Mapping[str, object],
     ) -> Snapshot:
         """Build the first snapshot from checked input."""
+        ...
+
+    def prepare_several(self, histograms: Sequence[Histogram], structures: Sequence[CrystalStructure]) -> Snapshot:
+        """Build the first snapshot of several histograms of one sample."""
         ...
 
     def execute(self, snapshot: Snapshot, command: EngineCommand) -> tuple[Snapshot, EngineResult]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from autoxrd.domain.naming import HISTOGRAM, split_name
 from autoxrd.domain.state import FitState
 
 __all__ = [
     "BELOW_NOISE",
     "GAIN_PREFIX",
+    "QUALITY",
     "Reading",
     "background_terms",
     "hard_violations",
@@ -23,9 +25,9 @@ BELOW_NOISE = "below_noise"
 
 GAIN_PREFIX = "release_gain."
 
-_QUALITY = ("rp", "rwp", "rexp", "gof", "chi2", "rwp_no_background", "abs_residual")
+QUALITY = ("rp", "rwp", "rexp", "gof", "chi2", "rwp_no_background", "abs_residual")
 _NON_NEGATIVE = frozenset(
-    {*_QUALITY, "max_correlation", "violations", "n_violations", "n_free", "max_shift_over_esd", "condition_number"}
+    {*QUALITY, "max_correlation", "violations", "n_violations", "n_free", "max_shift_over_esd", "condition_number"}
     | {"unexplained_peak_ratio", "missing_peak_ratio", "structured_fraction", "structured_fraction_counting"}
     | {"position.rms", "background.slow"}
 )
@@ -61,6 +63,7 @@ class Reading:
 
 def is_non_negative(name: str) -> bool:
     """Return whether the metric cannot be negative by its definition."""
+    name = split_name(name)[1]
     return name in _NON_NEGATIVE or name.startswith(_NON_NEGATIVE_PREFIXES)
 
 
@@ -69,9 +72,10 @@ def hard_violations(state: FitState) -> int:
     return sum(1 for violation in state.violations if violation.severity == "hard")
 
 
-def background_terms(state: FitState) -> int:
-    """Return the number of background coefficients of a state."""
-    return sum(1 for parameter in state.parameters if parameter.name.startswith("background."))
+def background_terms(state: FitState, histogram: str = "") -> int:
+    """Return the number of background coefficients of a state, of one of its histograms where there are several."""
+    head = f"{HISTOGRAM}{histogram}.background." if histogram else "background."
+    return sum(1 for parameter in state.parameters if parameter.name.startswith(head))
 
 
 def read_metric(state: FitState, name: str) -> Reading:
@@ -87,7 +91,7 @@ def read_metric(state: FitState, name: str) -> Reading:
         reason = feature.reason or "no value recorded"
         below = feature.value is None and feature.reason.strip().lower().startswith(BELOW_NOISE)
         return Reading(known=True, below_noise=below, reason=reason)
-    if name in _QUALITY:
+    if name in QUALITY:
         return _number(float(getattr(state.quality, name)))
     if name.startswith("r_bragg."):
         phase = name.removeprefix("r_bragg.")

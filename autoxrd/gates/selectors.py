@@ -10,6 +10,7 @@ Grammar (DESIGN section 5; ``H`` histogram, ``P`` phase, ``L`` atom label)::
               | "profile." ("alpha" | "beta-0" | "beta-1" | "beta-q" | "sig-0" | "sig-1" | "sig-2" | "sig-q")
               | "absorption" | "extinction"
               | "phase." P "." ("scale" | "cell" ["." edge] | "size" | ... | "uiso" | "occupancy" | "position")
+              | "phase." P ".strain_hydrostatic" ["." edge]   (of one of several histograms: its cell over the sample's)
               | "phase." P "." ("size.axial" | "strain." ("axial" | "S400" | ...) | "preferred_orientation.C_4_0" | ...)
               | "phase." P ".atom." L "." ("position" | "x" | "y" | "z" | "uiso" | "u11" ... "u23" | "occupancy")
 
@@ -52,11 +53,17 @@ _PROFILE = frozenset({"U", "V", "W", "X", "Y", "Z", "S/L", "H/L", "SH/L"}) | _FL
 _EDGES = frozenset({"a", "b", "c", "alpha", "beta", "gamma"})
 _PHASE = frozenset(
     {"scale", "cell", "size", "strain", "size_gauss", "strain_gauss", "preferred_orientation", "extinction"}
+    | {"strain_hydrostatic"}
 )
 _ATOM = frozenset({"position", "uiso", "occupancy"})
 _COORDINATES = frozenset({"x", "y", "z"})
 _TENSOR = frozenset({"u11", "u22", "u33", "u12", "u13", "u23"})
-_DIRECTED = {"size": r"axial", "strain": r"axial|S\d{3}", "preferred_orientation": r"C_\d{1,2}_m?\d{1,2}"}
+_DIRECTED = {
+    "size": r"axial",
+    "strain": r"axial|S\d{3}",
+    "preferred_orientation": r"C_\d{1,2}_m?\d{1,2}",
+    "strain_hydrostatic": r"a|b|c|alpha|beta|gamma",
+}
 """What a quantity of a phase that depends on direction consists of, beside itself."""
 _BACKGROUND_PART = re.compile(
     r"fixed|peak\d{1,3}_(?:position|intensity|gauss|lorentz)|debye\d{1,3}_(?:amplitude|distance|uiso)"
@@ -95,7 +102,14 @@ class Selector:
             return self.kind
         if self.kind == "sample" and self.quantity.startswith("offset"):
             return "sample.offset"
+        if self.quantity == "strain_hydrostatic":  # the cell as one histogram sees it
+            return "phase.cell"
         return f"{self.kind}.{self.quantity}"
+
+    @property
+    def of_sample(self) -> bool:
+        """True for what all histograms share: cells and atoms."""
+        return self.kind == "atom" or (self.kind == "phase" and self.quantity == "cell")
 
     @property
     def text(self) -> str:

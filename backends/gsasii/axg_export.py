@@ -6,17 +6,21 @@ import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from axg_lebail import intensity_esds
-from axg_model import build_model
+from axg_model import Model, build_model
 from axg_names import build_catalog
 from axg_pattern import Computed, Engine
 from axg_report import reflection_arrays
 from axg_state import State, encode
 from axr_wire import Refused, write_json
 
-__all__ = ["KINDS", "export"]
+if TYPE_CHECKING:
+    from axg_project import Written
+
+__all__ = ["KINDS", "Notices", "compare_figures", "export", "write_reflections"]
 
 Notices = list[tuple[str, str]]
 DIFFERENCE = 0.01
@@ -57,15 +61,26 @@ def export(state: State, kinds: list[str], folder: Path) -> tuple[list[str], Not
 
 def _hkl(job: _Job) -> None:
     """Write the reflections as a table."""
-    rows = reflection_arrays(job.engine.model, job.seen)
-    esds = _matched_esds(job)
-    with (job.folder / "reflections.csv").open("w", newline="", encoding="utf-8") as handle:
+    write_reflections(job.folder / "reflections.csv", job.engine.model, job.seen, _matched_esds(job))
+
+
+def write_reflections(path: Path, model: Model, seen: Computed, esds: dict[tuple[int, ...], float]) -> None:
+    """Write the reflections of a pattern as a table.
+
+    Args:
+        path: the file.
+        model: GSAS-II's dictionaries.
+        seen: the pattern.
+        esds: of F^2 by phase and indices, of a profile match; empty else.
+    """
+    rows = reflection_arrays(model, seen)
+    with path.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle)
         head = ["phase", "line", "h", "k", "l", "multiplicity", "d_angstrom"]
-        head += ["two_theta_deg", "fwhm_deg"] if job.state.flight is None else ["tof_us", "fwhm_us"]
+        head += ["two_theta_deg", "fwhm_deg"] if model.state.flight is None else ["tof_us", "fwhm_us"]
         writer.writerow([*head, "f2_calc", "intensity", *(["f2_esd"] if esds else [])])
         for number in range(len(rows["position"])):
-            name = job.state.phases[int(rows["phase"][number])].name
+            name = model.state.phases[int(rows["phase"][number])].name
             figures = [float(rows[key][number]) for key in ("d_angstrom", "position", "fwhm", "f2_calc", "intensity")]
             indices = [int(index) for index in rows["hkl"][number]]
             if esds:
@@ -99,20 +114,23 @@ def _native(job: _Job) -> None:
     except Exception as error:  # whatever GSAS-II raises: the state is whole, only its project is missing
         raise Refused("internal", "export_failed", f"GSAS-II cannot write its project: {str(error)[:300]}") from error
     (job.folder / "snapshot.bin").write_bytes(encode(job.state))
-    _compare(job, written.r_weighted, written.problem)
-
-
-def _compare(job: _Job, theirs: float | None, problem: str) -> None:
-    """Write what GSAS-II says of the same state beside our figure, and tell where they differ."""
     model = job.engine.model
-    weight = model.sigma**-2.0
-    ours = float(np.sqrt(np.sum(weight * (model.y - job.seen.y) ** 2) / np.sum(weight * model.y**2)))
-    write_json(job.folder / "gsasii-check.json", {"rwp": ours, "rwp_gsasii": theirs, "problem": problem})
+    compare_figures(job.folder, model.y, model.sigma, job.seen.y, written, job.notices)
+
+
+def compare_figures(
+    folder: Path, y: np.ndarray, sigma: np.ndarray, calculated: np.ndarray, written: Written, notices: Notices
+) -> None:
+    """Write what GSAS-II says of the same state beside our figure, and tell where they differ."""
+    theirs, problem = written.r_weighted, written.problem
+    weight = sigma**-2.0
+    ours = float(np.sqrt(np.sum(weight * (y - calculated) ** 2) / np.sum(weight * y**2)))
+    write_json(folder / "gsasii-check.json", {"rwp": ours, "rwp_gsasii": theirs, "problem": problem})
     if theirs is None:
-        job.notices.append(("gsasii_r_missing", f"GSAS-II gave no R factor of this state: {problem}"))
+        notices.append(("gsasii_r_missing", f"GSAS-II gave no R factor of this state: {problem}"))
     elif abs(theirs - ours) > DIFFERENCE * ours:
         text = f"GSAS-II's Rwp of this state is {100 * theirs:.3f} %, ours {100 * ours:.3f} %."
-        job.notices.append(("gsasii_r_differs", text))
+        notices.append(("gsasii_r_differs", text))
 
 
 KINDS: dict[str, Callable[[_Job], None]] = {"hkl": _hkl, "native": _native}

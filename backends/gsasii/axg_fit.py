@@ -11,9 +11,9 @@ from axg_axial import AXIAL_FLOOR, axial_start
 from axg_edits import apply_edits
 from axg_gains import release_gains
 from axg_lebail import match_intensities
-from axg_model import Model, build_model
+from axg_model import build_model
 from axg_names import Catalog, Column, build_catalog
-from axg_pattern import Computed, Engine
+from axg_pattern import Engine
 from axg_report import floor_notices, parameter_rows, phase_rows, reflection_arrays, tell_greatest
 from axg_solve import Limits, Outcome, limits_of, refine
 from axg_state import State
@@ -21,7 +21,7 @@ from axg_uncertainty import uncertainty_rows
 from axg_version import version
 from axr_wire import Refused
 
-__all__ = ["execute"]
+__all__ = ["AXIAL_SEED", "ending", "execute", "figures", "note_absent", "note_unmatched", "short_notices"]
 
 MOST_ALIKE = 4
 AXIAL_SEED = 0.01
@@ -50,13 +50,13 @@ def execute(state: State, command: dict[str, Any]) -> _Result:
     state = _seed_axial(state, columns)
     limits = limits_of(catalog, state.values, command["bounds"])
     outcome = Outcome()
-    _note_unmatched(catalog, command["released"], outcome)
+    note_unmatched(catalog, command["released"], outcome)
     if state.mode == "lebail":
         state = _matched(state, columns, limits, command, outcome)
     elif columns and command["cycles"] > 0:
         state = refine(state, columns, limits, command, outcome)
     columns = [column for column in columns if column.name not in outcome.absent]
-    _note_absent(outcome)
+    note_absent(outcome)
     if columns and command["cycles"] > 0:
         record = {"released": list(command["released"]), "esds": outcome.esds(catalog.columns)}
         state = replace(state, last=record | {"cycles": outcome.cycles, "status": outcome.status})
@@ -71,7 +71,8 @@ def _seed_axial(state: State, columns: list[Column]) -> State:
     return replace(state.with_values({"profile.S/L": start, "profile.H/L": start}), last={})
 
 
-def _note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> None:
+def note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> None:
+    """Tell which selectors the model does not have, and which free nothing."""
     for pattern in released:
         names = catalog.match(pattern)
         if not names:
@@ -82,7 +83,8 @@ def _note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> 
             outcome.notices.append(("selector_fixed", text))
 
 
-def _note_absent(outcome: Outcome) -> None:
+def note_absent(outcome: Outcome) -> None:
+    """Tell which effects the fit took out of the model."""
     for name in outcome.absent:
         text = f"The data show nothing of {name}: it went to {'its floor' if name.endswith(_FLOORED) else 'zero'}"
         outcome.notices.append(("effect_absent", f"{text} and is held there."))
@@ -114,10 +116,11 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
         "parameters": parameters + derived,
         "phases": phases,
         "covariance_names": outcome.names,
-        "convergence": _ending(outcome),
-        "engine_r": _figures(model, seen, len(outcome.names)),
+        "convergence": ending(outcome),
+        "engine_r": figures(model.y, model.sigma, seen.y, seen.background, len(outcome.names)),
         "notices": [
-            list(item) for item in _short([*state.notices, *outcome.notices, *floor_notices(state, seen), *notes])
+            list(item)
+            for item in short_notices([*state.notices, *outcome.notices, *floor_notices(state, seen), *notes])
         ],
         "gains": {} if gained is None else gained.gains,
         "gain_counts": {} if gained is None else gained.counts,
@@ -134,7 +137,7 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
     return state, meta, arrays
 
 
-def _ending(outcome: Outcome) -> dict[str, Any]:
+def ending(outcome: Outcome) -> dict[str, Any]:
     """Return how the least squares ended, in the protocol's form."""
     return {
         "converged": outcome.converged,
@@ -145,23 +148,26 @@ def _ending(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _figures(model: Model, seen: Computed, free: int) -> dict[str, float]:
-    weight = model.sigma**-2.0
-    error = model.y - seen.y
-    top, bottom = float(np.sum(weight * error**2)), float(np.sum(weight * model.y**2))
-    count = max(model.x.size - free, 1)
-    net = float(np.sum(weight * (model.y - seen.background) ** 2))
-    figures = {
+def figures(
+    y: np.ndarray, sigma: np.ndarray, calculated: np.ndarray, background: np.ndarray, free: int
+) -> dict[str, float]:
+    """Return the R factors of a curve over its points, and of what lies above the background."""
+    weight = sigma**-2.0
+    error = y - calculated
+    top, bottom = float(np.sum(weight * error**2)), float(np.sum(weight * y**2))
+    count = max(y.size - free, 1)
+    net = float(np.sum(weight * (y - background) ** 2))
+    found = {
         "rwp": math.sqrt(top / bottom),
         "rexp": math.sqrt(count / bottom),
         "gof": math.sqrt(top / count),
         "chi2_reduced": top / count,
         "rwp_no_background": math.sqrt(top / net) if net > 0 else math.nan,
     }
-    return {key: value for key, value in figures.items() if math.isfinite(value)}
+    return {key: value for key, value in found.items() if math.isfinite(value)}
 
 
-def _short(notices: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def short_notices(notices: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the notices without repeats, at most MOST_ALIKE of one code."""
     kept: list[tuple[str, str]] = []
     number: dict[str, int] = {}

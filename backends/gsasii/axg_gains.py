@@ -6,6 +6,7 @@ only in the direction that leads away from it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +22,25 @@ from axr_marginal import ROUGHNESS_TRIALS
 from axr_score import basis, best_share, gain_of, project, solve_beside
 from GSASII import GSASIIlattice as G2lat
 
-__all__ = ["Gained", "release_gains"]
+__all__ = [
+    "GENERALISED",
+    "HIDDEN",
+    "MORE_TERMS",
+    "RANK",
+    "ROUGHNESS",
+    "Gained",
+    "add_apart",
+    "add_equal",
+    "directed_steps",
+    "gain_alone",
+    "is_stuck",
+    "left_to_gain",
+    "moved_apart",
+    "release_gains",
+    "roughness_steps",
+    "texture_steps",
+    "too_large",
+]
 
 RANK = 1e-7
 """Columns shorter than this share of their length after projection count as dependent."""
@@ -47,8 +66,8 @@ _TRIGONAL = ((0, 0, 1), (1, 0, 0), (1, 0, 4))
 _AXES = {"m3": _CUBIC, "m3m": _CUBIC, "3R": _CUBIC, "3mR": _CUBIC}
 _AXES |= dict.fromkeys(("3", "3m1", "31m"), _TRIGONAL) | dict.fromkeys(("4/m", "4/mmm", "6/m", "6/mmm"), _UNIAXIAL)
 _OTHER = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-_ROUGHNESS = "sample.roughness"
-_HIDDEN = ("sample.offset_along", "sample.offset_across")
+ROUGHNESS = "sample.roughness"
+HIDDEN = ("sample.offset_along", "sample.offset_across")
 
 Gains = dict[str, float]
 
@@ -88,7 +107,7 @@ def release_gains(
     groups = _groups(model, catalog, notes)
     engine = Engine(model, NARROW)
     problem = _problem(engine, seen, catalog, groups, free, limits)
-    blocked = {name for name in problem.free if _stuck(problem, name)}
+    blocked = {name for name in problem.free if is_stuck(problem, name)}
     base = basis([problem.columns[name] for name in problem.free if name not in blocked], RANK)
     rest = project(base, problem.residual)
     gains: Gains = {}
@@ -96,12 +115,12 @@ def release_gains(
     for selector, names in groups.items():
         new = [name for name in names if name not in problem.free]
         if new:
-            gains[selector] = _gain(problem, new, base, rest)
+            gains[selector] = gain_alone(problem, new, base, rest)
             counts[selector] = len(new)
         else:
-            gains[selector], counts[selector] = _left(problem, names, blocked), 0
-    _add_equal(model, problem, catalog, base, rest, gains, counts)
-    _add_apart(model, problem, blocked, base, rest, gains, counts)
+            gains[selector], counts[selector] = left_to_gain(problem, names, blocked), 0
+    add_equal(model, problem, catalog, base, rest, gains, counts)
+    add_apart(model, problem, blocked, base, rest, gains, counts)
     _add_terms(model, base, rest, gains, counts)
     _add_axial(model, problem, base, rest, gains)
     _add_textures(engine, seen, base, rest, gains, counts)
@@ -110,20 +129,26 @@ def release_gains(
     return Gained(gains, counts, notes, problem)
 
 
-def _groups(model: Model, catalog: Catalog, notes: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    """Return the selectors that are judged, with their columns."""
+def too_large(model: Model, catalog: Catalog, notes: list[tuple[str, str]]) -> set[str]:
+    """Return the phases with too many atoms for gains of single ones, and tell so."""
     large = set()
     for phase in model.state.phases:
         if sum(name.startswith(f"phase.{phase.name}.atom.") for name in catalog.columns) > ATOM_COLUMNS:
             large.add(phase.name)
             text = f"Phase {phase.name} has too many atom parameters for release gains of single atoms."
             notes.append(("gains_limited", text))
+    return large
+
+
+def _groups(model: Model, catalog: Catalog, notes: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return the selectors that are judged, with their columns."""
+    large = too_large(model, catalog, notes)
     groups = {}
     for selector, names in catalog.selectors.items():
         parts = selector.split(".")
         atomic = parts[0] == "phase" and parts[2] in ("atom", "uiso")
         single_term = parts[0] == "background" and len(parts) > 1 and parts[1] != "fixed"
-        if names and selector not in _HIDDEN and not single_term and not (atomic and parts[1] in large):
+        if names and selector not in HIDDEN and not single_term and not (atomic and parts[1] in large):
             groups[selector] = names
     return groups
 
@@ -140,7 +165,7 @@ def _problem(
     model = engine.model
     wanted = {name for names in groups.values() for name in names} | {column.name for column in free}
     columns = tuple(column for name, column in catalog.columns.items() if name in wanted)
-    apart = _apart(model, free)
+    apart = moved_apart(model, free)
     jacobian = engine.compute(seen.values, columns + tuple(apart)).jacobian / model.sigma
     ways = {}
     for column in columns:
@@ -160,33 +185,34 @@ def _problem(
     )
 
 
-def _apart(model: Model, free: list[Column]) -> list[Column]:
+def moved_apart(model: Model, free: list[Column]) -> list[Column]:
     """Return the displacement parameters that are moved together though the atoms may differ, each alone."""
     prefixes = tuple(f"phase.{phase}." for phase in model.state.equal_uiso)
     shared = [c for c in free if c.name.startswith(prefixes) and c.name.endswith(".uiso") and len(c.moves) > 1]
     return [replace(c, name=key, moves=((key, 1.0),)) for c in shared for key, _ in c.moves]
 
 
-def _stuck(problem: Linearised, name: str) -> bool:
+def is_stuck(problem: Linearised, name: str) -> bool:
     """Return whether a free parameter sits on a limit that holds it there."""
     way = problem.ways[name]
     return way != 0 and way * float(problem.columns[name] @ problem.residual) >= 0.0
 
 
-def _gain(problem: Linearised, names: list[str], base: np.ndarray, rest: np.ndarray) -> float:
+def gain_alone(problem: Linearised, names: list[str], base: np.ndarray, rest: np.ndarray) -> float:
+    """Return what freeing some columns together would win beside the free ones."""
     return gain_of([problem.columns[n] for n in names], [problem.ways[n] for n in names], base, rest, RANK)
 
 
-def _left(problem: Linearised, names: tuple[str, ...], blocked: set[str]) -> float:
+def left_to_gain(problem: Linearised, names: tuple[str, ...], blocked: set[str]) -> float:
     """Return what a free selector could still gain beside the other free ones."""
     own = [name for name in names if name not in blocked]
     if not own:
         return 0.0
     base = basis([problem.columns[n] for n in problem.free if n not in own and n not in blocked], RANK)
-    return _gain(problem, own, base, project(base, problem.residual))
+    return gain_alone(problem, own, base, project(base, problem.residual))
 
 
-def _add_equal(
+def add_equal(
     model: Model,
     problem: Linearised,
     catalog: Catalog,
@@ -208,7 +234,7 @@ def _add_equal(
             counts[name] = 1
 
 
-def _add_apart(
+def add_apart(
     model: Model,
     problem: Linearised,
     blocked: set[str],
@@ -230,7 +256,7 @@ def _add_apart(
             if free and known:
                 gains[name], counts[name] = gain_of(known, [0] * len(known), base, rest, RANK), len(known)
         elif len(free) > 1:
-            gains[name], counts[name] = _left(problem, free, blocked), 0
+            gains[name], counts[name] = left_to_gain(problem, free, blocked), 0
 
 
 def _add_axial(model: Model, problem: Linearised, base: np.ndarray, rest: np.ndarray, gains: Gains) -> None:
@@ -242,24 +268,43 @@ def _add_axial(model: Model, problem: Linearised, base: np.ndarray, rest: np.nda
 
 def _add_roughness(engine: Engine, seen: Computed, base: np.ndarray, rest: np.ndarray, gains: Gains) -> None:
     """Put what a rough surface would win at its best in the place of what its derivative at none says."""
-    if seen.values.get(_ROUGHNESS) != 0.0 or _ROUGHNESS not in gains:
-        return
+    moved = roughness_steps(engine, seen) if ROUGHNESS in gains else None
+    if moved is not None:
+        gains[ROUGHNESS] = best_share(-project(base, (moved / engine.model.sigma).T), rest)
+
+
+def roughness_steps(engine: Engine, seen: Computed) -> np.ndarray | None:
+    """Return what rough surfaces would do to the pattern, shape (trials, n); None where one is there or none can be."""
+    if seen.values.get(ROUGHNESS) != 0.0:
+        return None
     moved = np.zeros((len(ROUGHNESS_TRIALS), engine.x.size))
     for index, lines in enumerate(seen.lines):
         changes = np.stack([rough_surface(depth, lines.position[0]) - 1.0 for depth in ROUGHNESS_TRIALS])
         moved += engine.intensity_changes(seen, index, np.nan_to_num(changes, nan=-1.0))
-    gains[_ROUGHNESS] = best_share(-project(base, (moved / engine.model.sigma).T), rest)
+    return moved
 
 
 def _add_directed(
     engine: Engine, seen: Computed, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]
 ) -> None:
     """Add what a strain that depends on direction would win, and what is left of it where there is one."""
-    model = engine.model
-    for index, phase in enumerate(model.state.phases):
+    for whole, moved in directed_steps(engine, seen):
+        if moved is None:
+            gains[whole + GENERALISED], counts[whole + GENERALISED] = gains.get(whole, 0.0), counts.get(whole, 0)
+            continue
+        gains[whole + GENERALISED] = solve_beside((moved / engine.model.sigma).T, base, rest, RANK)[1]
+        counts[whole + GENERALISED] = len(moved)
+
+
+def directed_steps(engine: Engine, seen: Computed) -> Iterator[tuple[str, np.ndarray | None]]:
+    """Yield what coefficients of a strain with a direction do to the pattern, shape (k, n), by ``phase.P.strain``.
+
+    None stands for a phase that has such a strain.
+    """
+    for index, phase in enumerate(engine.model.state.phases):
         whole = f"phase.{phase.name}.strain"
         if phase.stephens:
-            gains[whole + GENERALISED], counts[whole + GENERALISED] = gains.get(whole, 0.0), counts.get(whole, 0)
+            yield whole, None
             continue
         fixed, lines = engine.structures[index], seen.lines[index]
         terms = stephens_terms(fixed.hkl, fixed.group)
@@ -268,9 +313,7 @@ def _add_directed(
         slopes = stephens_slopes(seen.values[whole], terms, lines.d, strain_unit(seen.values))
         # degrees over tan(theta), in centidegrees; microseconds over d
         law = 100.0 * np.tan(np.radians(lines.position[0] / 2.0)) if lines.rise is None else lines.d
-        moved = engine.width_changes(seen, index, np.nan_to_num(slopes * law)) / model.sigma
-        gains[whole + GENERALISED] = solve_beside(moved.T, base, rest, RANK)[1]
-        counts[whole + GENERALISED] = len(terms)
+        yield whole, engine.width_changes(seen, index, np.nan_to_num(slopes * law))
 
 
 def _add_terms(model: Model, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]) -> None:
@@ -287,6 +330,18 @@ def _add_textures(
     engine: Engine, seen: Computed, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]
 ) -> None:
     """Add what a texture would win, by axis and at its best, for each phase without one."""
+    for name, moved in texture_steps(engine, seen):
+        gains[name] = best_share(-project(base, (moved / engine.model.sigma).T), rest)
+        whole = name.partition("@")[0]
+        gains[whole] = max(gains[name], gains.get(whole, 0.0))
+        counts[name] = counts[whole] = 1
+
+
+def texture_steps(engine: Engine, seen: Computed) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield what textures would do to the pattern, shape (trials, n), by ``phase.P.preferred_orientation@h,k,l``.
+
+    For each phase without one; at most MOST_AXES axes are tried.
+    """
     model, tried = engine.model, 0
     for index, phase in enumerate(model.state.phases):
         if phase.axis is not None or tried >= MOST_AXES:
@@ -295,12 +350,9 @@ def _add_textures(
         axes = _AXES.get(laue, _OTHER)
         metric, fixed = G2lat.cell2A(cell_of(phase, seen.values)), engine.structures[index]
         changes = np.stack([march_dollase(fixed, metric, axis, r) - 1.0 for axis in axes for r in MARCH_TRIALS])
-        moved = engine.intensity_changes(seen, index, changes) / model.sigma
-        whole, trials = f"phase.{phase.name}.preferred_orientation", len(MARCH_TRIALS)
+        moved = engine.intensity_changes(seen, index, changes)
+        trials = len(MARCH_TRIALS)
         for number, axis in enumerate(axes):
-            steps = -project(base, moved[number * trials : (number + 1) * trials].T)
-            name = f"{whole}@{','.join(map(str, axis))}"
-            gains[name] = best_share(steps, rest)
-            gains[whole] = max(gains[name], gains.get(whole, 0.0))
-            counts[name] = counts[whole] = 1
+            name = f"phase.{phase.name}.preferred_orientation@{','.join(map(str, axis))}"
+            yield name, moved[number * trials : (number + 1) * trials]
         tried += len(axes)

@@ -57,6 +57,7 @@ SELECTORS = (
     "profile.sig-2",
     "profile.sig-q",
     "phase.P.cell",
+    "phase.P.strain_hydrostatic",
     "phase.P.size",
     "phase.P.strain",
     "phase.P.preferred_orientation",

@@ -23,7 +23,16 @@ from GSASII import GSASIIscriptable as G2sc
 from GSASII import GSASIIstrIO as G2strIO
 from GSASII import GSASIIstrMain as G2strMain
 
-__all__ = ["Written", "write_project"]
+__all__ = [
+    "G2sc",
+    "Written",
+    "add_histogram",
+    "evaluated",
+    "forget_place",
+    "put_atoms",
+    "put_linked",
+    "write_project",
+]
 
 _LINEAR = {"profile.U": "U", "profile.V": "V", "profile.W": "W", "profile.X": "X", "profile.Y": "Y", "profile.Z": "Z"}
 _INSTRUMENT = {"instrument.zero": "Zero", "profile.SH/L": "SH/L", "instrument.ka2_ratio": "I(L2)/I(L1)", **_LINEAR}
@@ -71,25 +80,24 @@ def write_project(model: Model, released: set[str], folder: Path) -> Written:
     random.seed(0)
     with contextlib.redirect_stdout(io.StringIO()):
         project = G2sc.G2Project(newgpx=str(path))
-        histogram = _histogram(project, state, released, folder)
+        histogram = add_histogram(project, state, released, folder / "pattern.xye")
         for number, phase in enumerate(state.phases):
             _phase(project, histogram, model, number, released)
             assert phase.name in project.data["Phases"]
         project.data["Controls"]["data"]["max cyc"] = 0
         project.data["Covariance"] = {"data": {}}
         project.index_ids()
-        answer = _evaluated(path)
+        answer = evaluated(path)
         project.reload()
-    _forget_place(project, folder)
+    forget_place(project, folder)
     for left in folder.glob("refinement.bak*.gpx"):
         left.unlink()
     (folder / "pattern.xye").unlink()
     return answer
 
 
-def _histogram(project: Any, state: State, released: set[str], folder: Path) -> Any:
+def add_histogram(project: Any, state: State, released: set[str], source: Path) -> Any:
     """Add the pattern from a file of ours, and put our arrays and weights in place of what GSAS-II read."""
-    source = folder / "pattern.xye"
     rows = np.stack([state.x, state.y, state.sigma], axis=1)
     if state.flight is not None:  # GSAS-II drops the last point of these
         rows = np.vstack([rows, rows[-1] + [rows[-1, 0] - rows[-2, 0], 0.0, 0.0]])
@@ -121,12 +129,20 @@ def _histogram(project: Any, state: State, released: set[str], folder: Path) -> 
 
 def _phase(project: Any, histogram: Any, model: Model, number: int, released: set[str]) -> None:
     state = model.state
-    phase, prefix = state.phases[number], f"phase.{state.phases[number].name}"
-    entry = phase_entry(phase, state, number)
-    group = entry["General"]["SGData"]
+    phase = state.phases[number]
+    data = put_atoms(project, [histogram], phase_entry(phase, state, number), phase, released)
+    set_parameters(model, state.values)
+    put_linked(data["Histograms"][histogram.name], phase, model.parameters, number, released)
+
+
+def put_atoms(
+    project: Any, histograms: list[Any], entry: dict[str, Any], phase: PhaseModel, released: set[str]
+) -> dict[str, Any]:
+    """Add a phase with its cell and atoms, linked to histograms, and return GSAS-II's entry of it."""
+    prefix, group = f"phase.{phase.name}", entry["General"]["SGData"]
     cell = [float(value) for value in entry["General"]["Cell"][1:7]]
-    added = project.add_phase(None, phasename=phase.name, spacegroup=group["SpGrp"], cell=cell, histograms=[histogram])
-    data = added.data
+    added = project.add_phase(None, phasename=phase.name, spacegroup=group["SpGrp"], cell=cell, histograms=histograms)
+    data: dict[str, Any] = added.data
     data["General"]["SGData"] = group
     data["General"]["Cell"][0] = f"{prefix}.cell" in released
     data["Atoms"] = entry["Atoms"]
@@ -135,9 +151,14 @@ def _phase(project: Any, histogram: Any, model: Model, number: int, released: se
         flags = {"F": "occupancy", "X": "position", "U": "uiso"}
         row[2] = "".join(flag for flag, name in flags.items() if f"{base}.{name}" in released)
     G2sc.SetupGeneral(data, None)
-    set_parameters(model, state.values)
-    numbers = model.parameters
-    linked = data["Histograms"][histogram.name]
+    return data
+
+
+def put_linked(
+    linked: dict[str, Any], phase: PhaseModel, numbers: dict[str, Any], number: int, released: set[str]
+) -> None:
+    """Put what a phase has of one histogram into GSAS-II's entry: scale, widths, texture, extinction."""
+    prefix = f"phase.{phase.name}"
     linked["Scale"] = [numbers[f"{number}:0:Scale"], f"{prefix}.scale" in released]
     linked["Extinction"] = [numbers[f"{number}:0:Extinction"], f"{prefix}.extinction" in released]
     _lines_entry(linked, phase, numbers, number, released)
@@ -164,7 +185,7 @@ def _lines_entry(
         linked["Pref.Ori."][5][name] = numbers[f"{both}{name}"]
 
 
-def _evaluated(path: Path) -> Written:
+def evaluated(path: Path) -> Written:
     """Let GSAS-II compute the pattern without refining; believe the return value, not a stored result."""
     error, _ = G2strIO.ReadCheckConstraints(str(path))
     if error:
@@ -176,7 +197,7 @@ def _evaluated(path: Path) -> Written:
     return Written(0.01 * float(value))
 
 
-def _forget_place(project: Any, folder: Path) -> None:
+def forget_place(project: Any, folder: Path) -> None:
     """Take the folder of this machine out of the files: a project travels."""
     with contextlib.redirect_stdout(io.StringIO()):
         project.data["Controls"]["data"]["LastSavedAs"] = "refinement.gpx"

@@ -93,7 +93,9 @@ _FLIGHT: dict[str, tuple[str, float, float, float]] = {
 
 
 def quantity_of(name: str) -> str:
-    """Return the quantity that one of our parameters is."""
+    """Return the quantity that one of our parameters is, of one histogram or under its full name."""
+    if name.startswith("histogram."):
+        name = name.split(".", 2)[2]
     last = name.rsplit(".", 1)[-1]
     if not name.startswith("background."):
         return "stephens" if _STEPHENS.fullmatch(last) else "harmonic" if last.startswith("C_") else last

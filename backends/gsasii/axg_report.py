@@ -247,7 +247,8 @@ def _fractions(state: State, model: Model, outcome: Outcome) -> list[_Row | None
 def _volume(state: State, index: int, catalog: Catalog, outcome: Outcome) -> tuple[float, float | None]:
     phase = state.phases[index]
     volume = float(G2lat.calc_V(G2lat.cell2A(cell_of(phase, state.values))))
-    mine = [name for name in outcome.names if name.startswith(f"phase.{phase.name}.cell.")]
+    head = f"phase.{phase.name}.cell."
+    mine = [name for name in outcome.names if any(key.startswith(head) for key, _ in catalog.columns[name].moves)]
     if not mine:
         return volume, None
     slopes = []

@@ -23,7 +23,7 @@ from axr_wire import PROTOCOL, claim_stdout, read_arrays, read_json, write_array
 
 
 def _hello(request: dict[str, Any]) -> dict[str, Any]:
-    import axg_fit  # noqa: F401  (loads all of GSAS-II, so that the first real command does not wait for it)
+    import axg_joint_fit  # noqa: F401  (loads all of GSAS-II, so that the first real command does not wait for it)
     from axg_edits import EDITS
     from axg_export import KINDS
     from axg_names import SELECTORS
@@ -44,22 +44,34 @@ def _hello(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prepare(request: dict[str, Any]) -> dict[str, Any]:
+    from axg_joint import encode_any
+    from axg_joint_fit import prepare_joint
     from axg_prepare import prepare
-    from axg_state import encode
 
     folder = Path(request["folder"])
-    state = prepare(read_json(folder / "input.json"), read_arrays(folder / "pattern.npz"))
-    write_bytes(folder / "snapshot.out", encode(state))
+    given = read_json(folder / "input.json")
+    state: Any
+    if "histograms" in given:
+        state = prepare_joint(given, folder)
+    else:
+        state = prepare(given, read_arrays(folder / "pattern.npz"))
+    write_bytes(folder / "snapshot.out", encode_any(state))
     return {"snapshot": "snapshot.out", "notices": [list(item) for item in state.notices]}
 
 
 def _execute(request: dict[str, Any]) -> dict[str, Any]:
     from axg_fit import execute
-    from axg_state import decode, encode
+    from axg_joint import JointState, decode_any, encode_any
+    from axg_joint_fit import execute_joint
 
     folder = Path(request["folder"])
-    state, meta, arrays = execute(decode((folder / "snapshot.in").read_bytes()), read_json(folder / "command.json"))
-    write_bytes(folder / "snapshot.out", encode(state))
+    state: Any
+    before, command = decode_any((folder / "snapshot.in").read_bytes()), read_json(folder / "command.json")
+    if isinstance(before, JointState):
+        state, meta, arrays = execute_joint(before, command)
+    else:
+        state, meta, arrays = execute(before, command)
+    write_bytes(folder / "snapshot.out", encode_any(state))
     write_json(folder / "result.json", meta)
     write_arrays(folder / "result.npz", arrays)
     return {"snapshot": "snapshot.out", "meta": "result.json", "arrays": "result.npz"}
@@ -67,12 +79,18 @@ def _execute(request: dict[str, Any]) -> dict[str, Any]:
 
 def _export(request: dict[str, Any]) -> dict[str, Any]:
     from axg_export import export
-    from axg_state import decode
+    from axg_joint import JointState, decode_any
 
     folder = Path(request["folder"])
     files = folder / "files"
     files.mkdir(exist_ok=True)
-    names, notices = export(decode((folder / "snapshot.in").read_bytes()), request["kinds"], files)
+    state = decode_any((folder / "snapshot.in").read_bytes())
+    if isinstance(state, JointState):
+        from axg_joint_export import export_joint  # here: it loads GSAS-II's scripting and all its readers
+
+        names, notices = export_joint(state, request["kinds"], files)
+    else:
+        names, notices = export(state, request["kinds"], files)
     return {"files": names, "notices": [list(item) for item in notices]}
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from axg_guard import strain_guard, together, variance_guard
+from axg_guard import Kept, strain_guard, together, variance_guard
 from axg_lebail import matched_point
-from axg_lsq import Fit, Settings, minimise, without_hidden
+from axg_lsq import Fit, Guard, Settings, minimise, without_hidden
 from axg_model import build_model
 from axg_names import Catalog, Column
 from axg_pattern import FULL, NARROW, Engine
@@ -19,7 +20,7 @@ from axg_restraints import Restraints
 from axg_state import State
 from axr_wire import Refused
 
-__all__ = ["Limits", "Outcome", "limits_of", "refine"]
+__all__ = ["Kit", "Limits", "Outcome", "limits_of", "refine"]
 
 PASSES = 4
 """A pass holds windows and reflection lists where it starts; a fit that moved far is taken up again this often."""
@@ -27,7 +28,9 @@ NARROW_DROP = 1e-5
 """The way towards the minimum ends at this relative fall of the sum of squares: its windows are narrow."""
 SHIFT_CONVERGED = 0.1
 """Largest shift over esd of a converged fit (McCusker et al. 1999, doi:10.1107/S0021889898009856, section 7)."""
-_COEFFICIENTS = ("stephens", "harmonic")
+_COEFFICIENTS = ("stephens", "harmonic", "u12", "u13", "u23")
+_NO_SHARE = 1e-9
+"""A number moves with a column by less than this of it: not at all, but for rounding."""
 _LINEAR = ("scale", "background")
 _ABSENT = ("size", "strain", "axial", "peak_gauss", "peak_lorentz", "transparency", "roughness", "S/L", "W", "X", "Y")
 """Effects that are not there at zero, or at the floor of the axial divergence; none can be negative."""
@@ -65,6 +68,24 @@ class Outcome:
         return {key: math.sqrt(max(float(w @ self.covariance @ w), 0.0)) for key, w in weights.items()}
 
 
+@dataclass(frozen=True)
+class Kit:
+    """What a fit is made of, for a state of one histogram or of several.
+
+    Args:
+        residuals: from state, free columns and share of the windows to the least-squares problem of a pass.
+        guard: from state, free columns and their values to what keeps variances above nothing.
+        strains: from structures, state, free columns and their values to what keeps strains with a direction above
+            nothing.
+        unit: of where the guard's rows stand; empty takes that of the state's one histogram.
+    """
+
+    residuals: Callable[[Any, tuple[Column, ...], float], Any]
+    guard: Callable[[Any, tuple[Column, ...], np.ndarray], Kept | None]
+    strains: Callable[[Any, Any, tuple[Column, ...], np.ndarray], Guard | None]
+    unit: str = ""
+
+
 def limits_of(catalog: Catalog, values: dict[str, float], bounds: list[dict[str, Any]]) -> Limits:
     """Return limits by column; a bound on a number that follows another is one on what it follows.
 
@@ -87,13 +108,18 @@ def limits_of(catalog: Catalog, values: dict[str, float], bounds: list[dict[str,
 
 
 def _bounded(catalog: Catalog, selector: str) -> list[tuple[Column, str, float]]:
-    named = [(c, key, w) for c in catalog.columns.values() for key, w in c.moves if key == selector]
-    # the limits of a width or a texture without direction are not those of its coefficients
+    # a displacement parameter off the diagonal leaves the mean as it is
+    named = [
+        (c, key, w) for c in catalog.columns.values() for key, w in c.moves if key == selector and abs(w) > _NO_SHARE
+    ]
+    # the limits of a width, a texture or a displacement without direction are not those of its coefficients
     freed = [c for c in catalog.freed([selector]) if quantity_of(c.name) not in _COEFFICIENTS]
     return named or [(column, column.name, 1.0) for column in freed]
 
 
-def refine(state: State, columns: list[Column], limits: Limits, command: dict[str, Any], outcome: Outcome) -> State:
+def refine(
+    state: Any, columns: list[Column], limits: Limits, command: dict[str, Any], outcome: Outcome, kit: Kit | None = None
+) -> Any:
     """Run passes until the shifts are small, the cycles are used up or PASSES is reached.
 
     Args:
@@ -102,18 +128,23 @@ def refine(state: State, columns: list[Column], limits: Limits, command: dict[st
         limits: by column, as the command gave them.
         command: ``cycles`` and ``soft_seconds``.
         outcome: filled with how it ended.
+        kit: what a fit of this kind of state is made of; by default of one histogram.
+
+    Returns:
+        The state as refined, of the kind that was given.
 
     Raises:
         Refused: the fit cannot go on, or passed its soft limit.
     """
+    kit = kit or Kit(_Residuals, variance_guard, strain_guard)
     deadline = time.monotonic() + command["soft_seconds"]
     if not all(quantity_of(column.name) in _LINEAR for column in columns):
         settings = Settings(cycles=command["cycles"], drop=NARROW_DROP)
-        state, fit = _pass(state, columns, limits, settings, NARROW, deadline)
+        state, fit = _pass(state, columns, limits, settings, NARROW, deadline, kit)
         outcome.cycles += fit.cycles
     for _ in range(PASSES + 1):
         settings = Settings(cycles=max(command["cycles"] - outcome.cycles, 1))
-        state, fit = _pass(state, columns, limits, settings, FULL, deadline)
+        state, fit = _pass(state, columns, limits, settings, FULL, deadline, kit)
         outcome.cycles += fit.cycles
         _take(fit, columns, outcome)
         gone = _gone(columns, state.values)
@@ -125,19 +156,19 @@ def refine(state: State, columns: list[Column], limits: Limits, command: dict[st
         # a pass without a step has its windows where the answer stands: its figures are those of the answer
         if fit.cycles == 0 or outcome.cycles >= command["cycles"] or fit.status == "stuck":
             break
-    _note_width(state, columns, outcome)
+    _note_width(state, columns, outcome, kit)
     return state
 
 
-def _note_width(state: State, columns: list[Column], outcome: Outcome) -> None:
+def _note_width(state: Any, columns: list[Column], outcome: Outcome, kit: Kit) -> None:
     """Tell where the Gaussian variance stands on its limit."""
     theta = np.array([state.values[column.name] for column in columns])
-    kept = variance_guard(state, tuple(columns), theta)
+    kept = kit.guard(state, tuple(columns), theta)
     if kept is None:
         return
     places = kept.at[kept.guard.touched(theta)]
     if places.size:
-        unit = "degrees" if state.flight is None else "angstrom (d)"
+        unit = kit.unit or ("degrees" if state.flight is None else "angstrom (d)")
         text = f"The Gaussian width of the instrument is held at nothing near {np.median(places):.4g} {unit}."
         outcome.notices.append(("width_held", text))
 
@@ -194,14 +225,14 @@ class _Residuals:
 
 
 def _pass(
-    state: State, columns: list[Column], limits: Limits, settings: Settings, share: float, deadline: float
-) -> tuple[State, Fit]:
-    problem = _Residuals(state, tuple(columns), share)
+    state: Any, columns: list[Column], limits: Limits, settings: Settings, share: float, deadline: float, kit: Kit
+) -> tuple[Any, Fit]:
+    problem = kit.residuals(state, tuple(columns), share)
     lower = np.array([limits.get(c.name, (c.lower, c.upper))[0] for c in columns])
     upper = np.array([limits.get(c.name, (c.lower, c.upper))[1] for c in columns])
-    kept = variance_guard(state, tuple(columns), problem.origin)
+    kept = kit.guard(state, tuple(columns), problem.origin)
     with np.errstate(all="ignore"):
-        directed = strain_guard(problem.structures, state, tuple(columns), problem.origin)
+        directed = kit.strains(problem.structures, state, tuple(columns), problem.origin)
         guard = together(None if kept is None else kept.guard, directed)
         fit = minimise(problem, problem.origin, lower, upper, settings, deadline, guard)
     if fit.status == "timeout":

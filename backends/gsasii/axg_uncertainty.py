@@ -20,7 +20,7 @@ from axg_state import State
 from axr_marginal import Held, marginal_covariance, plausible, wavelength_spread
 from axr_rows import rows_beside
 
-__all__ = ["Linearised", "uncertainty_rows", "widened"]
+__all__ = ["Linearised", "uncertainty_rows", "widen", "widened"]
 
 
 @dataclass(frozen=True)
@@ -68,20 +68,41 @@ def widened(
         problem: the state linearised, with the columns of all candidates.
         outcome: with the covariance of the fit.
     """
+    spread = wavelength_spread(state.values["instrument.wavelength"])
+    axial = [] if problem.axial is None else [("profile.S/L", Held(problem.axial.plausible / model.sigma, 1.0, 1))]
+    return widen(state.values, catalog, problem, outcome, spread, axial)
+
+
+def widen(
+    values: dict[str, float],
+    catalog: Catalog,
+    problem: Linearised,
+    outcome: Outcome,
+    spread: float,
+    axial: list[tuple[str, Held]],
+) -> tuple[Outcome, dict[str, float]]:
+    """Return what `widened` does, of a fit of one histogram or of several.
+
+    Args:
+        values: every number.
+        catalog: what can be released.
+        problem: linearised, with the columns of all candidates.
+        outcome: with the covariance of the fit.
+        spread: relative standard deviation of the wavelength that lengths go with.
+        axial: what axial divergence would do where it is neither free nor known.
+    """
     esds = np.sqrt(np.maximum(np.diag(outcome.covariance), 0.0))
     where = [k for k, name in enumerate(outcome.names) if name in problem.columns and esds[k] > 0.0]
     if not where:
         return outcome, {}
     names = [outcome.names[k] for k in where]
     free = np.stack([problem.columns[name] for name in names], axis=1)
-    held = _held(state.values, model, problem, set(names))
-    atoms = [Held(column, plausible(key, state.values[key]) or 0.0) for key, column in problem.apart.items()]
+    held = [*_held(values, problem, set(names)), *axial]
+    atoms = [Held(column, plausible(key, values[key]) or 0.0) for key, column in problem.apart.items()]
     whole = marginal_covariance(free, esds[where], problem.residual, [*(item for _, item in held), *atoms])
     light = np.zeros(len(whole))
-    light[: len(names)] = [
-        state.values[n] if ".cell." in n and n.rsplit(".", 1)[-1] in CELL[:3] else 0.0 for n in names
-    ]
-    light *= wavelength_spread(state.values["instrument.wavelength"])
+    light[: len(names)] = [values[n] if ".cell." in n and n.rsplit(".", 1)[-1] in CELL[:3] else 0.0 for n in names]
+    light *= spread
     whole += np.outer(light, light)
     covariance = outcome.covariance.copy()
     covariance[np.ix_(where, where)] = whole[: len(names), : len(names)]
@@ -96,13 +117,12 @@ def widened(
     return replace(outcome, covariance=covariance), found
 
 
-def _held(values: dict[str, float], model: Model, problem: Linearised, free: set[str]) -> list[tuple[str, Held]]:
+def _held(values: dict[str, float], problem: Linearised, free: set[str]) -> list[tuple[str, Held]]:
     """Return what is held and not known exactly."""
     found = []
     for name, column in problem.columns.items():
-        spread = None if name in free else plausible(name, values.get(name, 0.0))
+        own = name.split(".", 2)[2] if name.startswith("histogram.") else name
+        spread = None if name in free else plausible(own, values.get(name, 0.0))
         if spread is not None:
             found.append((name, Held(column, spread, problem.ways[name])))
-    if problem.axial is not None:
-        found.append(("profile.S/L", Held(problem.axial.plausible / model.sigma, 1.0, 1)))
     return found
