@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autoxrd.agent.codec import decode_reflections, decode_structures, load_arrays
+from autoxrd.agent.codec import arrays_of, decode_reflections, decode_structures, load_arrays
 from autoxrd.agent.job import Job
 from autoxrd.domain.action import ActionKind
 from autoxrd.domain.pattern import AxisKind
@@ -49,18 +49,26 @@ def _with_standard(audit: FinalAudit, job: Job, state: FitState) -> FinalAudit:
 
 
 def _suspects(graph: GraphReader, job: Job, state: FitState) -> Suspects | None:
-    if job.pattern.axis is not AxisKind.TWO_THETA:
-        return None
-    arrays = load_arrays(graph.artifacts.get(state.arrays))
-    return find_suspects(
-        arrays["x"],
-        arrays["y_obs"],
-        arrays["sigma"],
-        reflections=decode_reflections(arrays),
-        structures=decode_structures(graph.artifacts.get(state.files["structures"])),
-        peaks=state.unexplained_peaks,
-        instrument=job.instrument,
-    )
+    """Look for causes beyond the model; in several histograms, each is asked and the first that has a cause tells."""
+    wholly = load_arrays(graph.artifacts.get(state.arrays))
+    found = None
+    for histogram in job.histograms:
+        if histogram.pattern.axis is not AxisKind.TWO_THETA:
+            continue
+        arrays = arrays_of(wholly, histogram.name)
+        peaks = [p for p in state.unexplained_peaks if p.histogram in ("", histogram.name)]
+        suspects = find_suspects(
+            arrays["x"],
+            arrays["y_obs"],
+            arrays["sigma"],
+            reflections=decode_reflections(arrays),
+            structures=decode_structures(graph.artifacts.get(state.files["structures"])),
+            peaks=tuple(peaks),
+            instrument=histogram.instrument,
+        )
+        if found is None or (found.wavelength is None and found.magnetic is None):
+            found = suspects
+    return found
 
 
 def _none_fits(job: Job) -> AuditFinding:

@@ -8,8 +8,8 @@ from typing import Any
 
 import gemmi
 
-from autoxrd.agent.codec import load_arrays
-from autoxrd.agent.job import Job
+from autoxrd.agent.codec import arrays_of, load_arrays
+from autoxrd.agent.job import FIRST, Job
 from autoxrd.agent.views import misfits, peak_moments, picture, zoom
 from autoxrd.domain.state import FitState
 from autoxrd.domain.structure import CrystalStructure
@@ -57,7 +57,8 @@ class GraphBench:
         return Measurement(served[what](state, arguments))
 
     def _arrays(self, state: FitState) -> dict[str, Any]:
-        return load_arrays(self._graph.artifacts.get(state.arrays))
+        # of several histograms the first is shown
+        return arrays_of(load_arrays(self._graph.artifacts.get(state.arrays)), FIRST)
 
     def _gains(self, state: FitState, arguments: Arguments) -> Mapping[str, Any]:
         prefix = str(arguments.get("prefix", ""))

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
+from autoxrd.domain.naming import HISTOGRAM
 from autoxrd.domain.pattern import AxisKind, Pattern, SigmaOrigin
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.protocol import EngineResult, ReflectionTable
-from autoxrd.errors import StorageError
+from autoxrd.errors import NotFound, StorageError
 from autoxrd.primitives import canonical_json
 
 __all__ = [
+    "arrays_of",
     "decode_pattern",
     "decode_reflections",
     "decode_structures",
@@ -61,12 +63,39 @@ def load_arrays(data: bytes) -> dict[str, NDArray[Any]]:
 
 
 def encode_result(result: EngineResult) -> bytes:
-    """Return curves, covariance and reflections of a result as npz bytes."""
+    """Return curves, covariance and reflections of a result as npz bytes, of each histogram where there are several."""
+    if not result.histograms:
+        return _pack(_result_arrays(result))
+    arrays: dict[str, NDArray[Any]] = {
+        "covariance": result.covariance,
+        "covariance_names": np.array(result.covariance_names or ("",), dtype=np.str_),
+    }
+    for histogram, part in result.histograms.items():
+        arrays |= {f"{HISTOGRAM}{histogram}.{name}": array for name, array in _result_arrays(part).items()}
+    return _pack(arrays)
+
+
+def _result_arrays(result: EngineResult) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {name: getattr(result, name) for name in _CURVES}
     arrays["covariance_names"] = np.array(result.covariance_names or ("",), dtype=np.str_)
     for name in _REFLECTION_FIELDS:
         arrays[f"reflection_{name}"] = getattr(result.reflections, name)
-    return _pack(arrays)
+    return arrays
+
+
+def arrays_of(arrays: Mapping[str, NDArray[Any]], histogram: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of one of several histograms under their plain names; all of them where there is only one.
+
+    Raises:
+        NotFound: ``histogram_unknown``.
+    """
+    if "x" in arrays:
+        return dict(arrays)
+    head = f"{HISTOGRAM}{histogram}."
+    found = {name[len(head) :]: array for name, array in arrays.items() if name.startswith(head)}
+    if not found:
+        raise NotFound("histogram_unknown", f"The fit has no histogram {histogram[:40]!r}.")
+    return found
 
 
 def decode_reflections(arrays: Mapping[str, NDArray[Any]]) -> ReflectionTable:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from autoxrd.agent.events import Listener, Prepared, nobody
-from autoxrd.agent.fitting import command_for
+from autoxrd.agent.fitting import command_for, prepared
 from autoxrd.agent.job import Job
 from autoxrd.agent.starting import root_command
 from autoxrd.domain.action import Action
@@ -142,6 +142,9 @@ def compare_engines(directory: Path, other: str, *, listener: Listener = nobody)
         job = Job.from_record(graph.job, graph.artifacts)
         if other == job.engine:
             raise UserInputError("engine_same", f"The job was made with {other} already; name another engine.")
+        if job.others and not get_engine(other).capabilities().several:
+            text = f"The engine {other} refines one pattern at a time, the job has {len(job.histograms)}."
+            raise UserInputError("histograms_unsupported", text)
         path = [(a.action, state) for a, state in graph.accepted_path(finish.final_state)]
         states = (graph.state(root), path[-1][1] if path else graph.state(root))
     result = _carried_out(job, other, states[0], path, listener)
@@ -153,7 +156,7 @@ def _carried_out(
 ) -> EngineResult:
     session = get_engine(other).start()
     try:
-        snapshot = session.prepare(job.pattern, job.instrument, job.first_structures, job.engine_settings)
+        snapshot = prepared(session, job)
         snapshot, result = session.execute(snapshot, replace(root_command(job.start), gains=False))
         listener(Prepared(other, root))
         parent = root

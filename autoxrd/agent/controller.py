@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from autoxrd.agent.candidates import Candidates
 from autoxrd.agent.codec import encode_result, encode_structures
 from autoxrd.agent.events import Listener, Prepared, StepDone, StepLost, StepStarted, nobody
-from autoxrd.agent.fitting import command_for, measure_state, reachable_rwp
+from autoxrd.agent.fitting import command_for, measure_state, prepared, reachable_rwp
 from autoxrd.agent.job import Job
 from autoxrd.agent.starting import root_command
 from autoxrd.agent.viewing import check_action, graph_view, job_context, known_parameters
@@ -108,9 +108,7 @@ class Controller:
         if root is not None:
             return root
         began, before = time.monotonic(), self._session.engine_seconds
-        snapshot = self._session.prepare(
-            self._job.pattern, self._job.instrument, self._job.first_structures, self._job.engine_settings
-        )
+        snapshot = prepared(self._session, self._job)
         snapshot, result = self._session.execute(snapshot, root_command(self._job.start))
         state = self._state(snapshot, result, stage=Stage.QC, parent=None)
         telemetry = {"seconds": time.monotonic() - began, "engine_seconds": self._session.engine_seconds - before}
@@ -245,7 +243,9 @@ class Controller:
             },
         )
         side = self._candidate_features(result)
-        if action is not None and action.kind in self._job.policy.measures.reachable_rwp_after:
+        # of several histograms there is no profile match yet
+        matched = self._job.policy.measures.reachable_rwp_after if not self._job.others else ()
+        if action is not None and action.kind in matched:
             side["reachable_rwp"] = reachable_rwp(self._session, snapshot)
         if side:
             state = state.model_copy(update={"features": dict(sorted((state.features | side).items()))})

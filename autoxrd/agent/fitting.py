@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from autoxrd.agent.job import Job
 from autoxrd.agent.starting import Start
 from autoxrd.domain.action import Action, ActionKind, Bound, Stage
+from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.state import Feature, FitState
 from autoxrd.engines.encoding import structure_json
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult, EngineSession, Snapshot
@@ -17,9 +18,10 @@ from autoxrd.primitives import canonical_json
 from autoxrd.science.absolute import absolute_quantities
 from autoxrd.science.inputs import MeasureContext
 from autoxrd.science.observe import measure
+from autoxrd.science.several import measure_several
 from autoxrd.science.statistics import weighted_profile_r
 
-__all__ = ["NOT_EXECUTED", "command_for", "measure_state", "reachable_rwp", "released_after", "reshaping"]
+__all__ = ["NOT_EXECUTED", "command_for", "measure_state", "prepared", "reachable_rwp", "released_after", "reshaping"]
 
 NOT_EXECUTED = frozenset({ActionKind.SWITCH_PROFILE, ActionKind.PROFILE_MATCH})
 """Kinds that the rules know and no engine command carries out: to run them would do something else than they say."""
@@ -28,6 +30,13 @@ _STEP_CYCLES = 40
 _JOINT_CYCLES = 100
 _LEAVING = {ActionKind.REMOVE_PHASE: ("phase",), ActionKind.ADD_PHASE: ("replaces",)}
 """Settings of an action that name a phase which leaves the model."""
+
+
+def prepared(session: EngineSession, job: Job) -> Snapshot:
+    """Return the first snapshot of a job, of one histogram or of several."""
+    if job.others:
+        return session.prepare_several(job.histograms, job.first_structures)
+    return session.prepare(job.pattern, job.instrument, job.first_structures, job.engine_settings)
 
 
 def released_after(action: Action, parent: FitState) -> tuple[str, ...]:
@@ -70,7 +79,8 @@ def _edits(action: Action, parent: FitState, job: Job) -> tuple[Edit, ...]:
     if shape is not None:
         return (reshaping(action, shape),)
     if action.kind is ActionKind.EXCLUDE_REGION and "lower_deg" in settings:
-        return (Edit("exclude", {"lower_deg": settings["lower_deg"], "upper_deg": settings["upper_deg"]}),)
+        ends = {"lower_deg": settings["lower_deg"], "upper_deg": settings["upper_deg"]}
+        return (Edit("exclude", ends | _place(action)),)
     if action.kind is ActionKind.REMOVE_PHASE and "phase" in settings:
         return (Edit("remove_phase", {"phase": settings["phase"]}),)
     if action.kind is ActionKind.ADD_PHASE:
@@ -85,7 +95,12 @@ def reshaping(action: Action, shape: Shape) -> Edit:
         if key in shape.needed or key in shape.optional:
             name = shape.names.get(key, key)
             values[name] = str(value).split() if name in LISTS else value
-    return Edit(shape.edit, values)
+    return Edit(shape.edit, values | _place(action))
+
+
+def _place(action: Action) -> dict[str, float | int | str | tuple[float, ...] | list[str]]:
+    """Return which of several histograms an action's edit is about."""
+    return {"histogram": str(action.settings["histogram"])} if "histogram" in action.settings else {}
 
 
 def _addition(action: Action, parent: FitState, job: Job) -> Edit:
@@ -125,6 +140,16 @@ def reachable_rwp(session: EngineSession, snapshot: Snapshot) -> Feature:
     return Feature(value=weighted_profile_r(result.y_obs, result.sigma, result.y_calc), n_used=result.x.size)
 
 
+def _context(histogram: Histogram, job: Job) -> MeasureContext:
+    return MeasureContext(
+        instrument=histogram.instrument,
+        initial={s.name: s for s in job.phases},
+        axis=histogram.pattern.axis,
+        sigma_origin=histogram.pattern.sigma_origin,
+        limits=plausibility_limits(job.policy),
+    )
+
+
 def measure_state(
     result: EngineResult,
     job: Job,
@@ -144,14 +169,11 @@ def measure_state(
         action: what was done; None for the root.
         files: artifact ids of ``snapshot``, ``arrays`` and ``structures``.
     """
-    context = MeasureContext(
-        instrument=job.instrument,
-        initial={s.name: s for s in job.phases},
-        axis=job.pattern.axis,
-        sigma_origin=job.pattern.sigma_origin,
-        limits=plausibility_limits(job.policy),
-    )
-    measures = measure(result, context)
+    contexts = {histogram.name: _context(histogram, job) for histogram in job.histograms}
+    if result.histograms:
+        measures = measure_several(result, contexts)
+    else:
+        measures = measure(result, next(iter(contexts.values())))
     begun = job.start if parent is None else None
     return FitState(
         stage=stage,

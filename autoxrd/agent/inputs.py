@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from autoxrd.agent.job import Budget, Job, SourceFile
+from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.instrument import Instrument, Radiation
 from autoxrd.domain.pattern import AxisKind, Notice, Pattern
 from autoxrd.domain.standard import InternalStandard
 from autoxrd.domain.structure import CrystalStructure
+from autoxrd.engines.protocol import Capabilities
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import EngineUnavailable, UserInputError
 from autoxrd.gates.policy import load_policy
@@ -28,9 +30,31 @@ from autoxrd.io.source import input_error
 from autoxrd.planners.llm.settings import settings_from
 from autoxrd.planners.registry import PlannerInfo, planner_info
 
-__all__ = ["Request", "load_job"]
+__all__ = ["Further", "Request", "load_job"]
 
 _FORM_FACTORS = ("neutral", "as_given")
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """A further pattern of the same sample: how it was measured, and what of it is used.
+
+    Args:
+        pattern, instrument: files.
+        anode, wavelength, radiation, geometry, monochromator_two_theta_deg: what no file says.
+        two_theta_limits, excluded_regions, background_terms: as in `Request`.
+    """
+
+    pattern: Path
+    instrument: Path | None = None
+    anode: str | None = None
+    wavelength: str | None = None
+    radiation: str | None = None
+    geometry: str | None = None
+    monochromator_two_theta_deg: float | None = None
+    two_theta_limits: tuple[float, float] | None = None
+    excluded_regions: tuple[tuple[float, float], ...] = ()
+    background_terms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +71,7 @@ class Request:
         form_factors: ``neutral`` or ``as_given`` (ions where the CIF has them).
         planner_settings: how a planner that asks a language model asks it (`LlmSettings`).
         standard: the phase whose amount was weighed, by its name in the job or the name of its CIF.
+        others: further patterns of the same sample, refined together with the first.
     """
 
     pattern: Path
@@ -68,6 +93,7 @@ class Request:
     policy: str = "default"
     budget: Budget = field(default_factory=Budget)
     standard: InternalStandard | None = None
+    others: tuple[Further, ...] = ()
 
 
 def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
@@ -86,19 +112,12 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         raise EngineUnavailable("engine_unavailable", f"The engine {request.engine} cannot be used: {version}.")
     planner = planner_info(request.planner)
     settings = _planner_settings(planner, request.planner_settings)
-    pattern = read_pattern(request.pattern, axis=axis_of(request.instrument))
-    _check_axis(pattern, engine.capabilities().axes, request)
+    if request.others:
+        _check_several(request, engine.capabilities())
+    axes = engine.capabilities().axes
+    pattern, instrument = _measured(request, request, axes)
     structures, candidates = _structures(request.structures, request.candidates)
-    instrument = resolve_instrument(
-        pattern,
-        file=request.instrument,
-        anode=request.anode,
-        wavelength=request.wavelength,
-        radiation=request.radiation,
-        geometry=request.geometry,
-        monochromator_two_theta_deg=request.monochromator_two_theta_deg,
-    )
-    pattern = as_refined(pattern, instrument)
+    others, told = _others(request, axes)
     job = Job(
         pattern=pattern,
         instrument=replace(instrument, notices=()),
@@ -109,13 +128,57 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         engine_version=version,
         planner=planner.name,
         planner_version=planner.version,
-        engine_settings=_engine_settings(request, pattern) | _seeds(instrument),
+        engine_settings=_engine_settings(request, pattern, request.form_factors) | _seeds(instrument),
         budget=request.budget,
-        notices=_notices(pattern, instrument.notices, (*structures, *candidates)),
+        notices=(*_notices(pattern, instrument.notices, (*structures, *candidates)), *told),
         planner_settings=settings,
         standard=_standard(request.standard, (*structures, *candidates)),
+        others=others,
     )
     return job, _sources(request)
+
+
+def _measured(given: Request | Further, request: Request, axes: Sequence[str]) -> tuple[Pattern, Instrument]:
+    """Read a pattern with its instrument."""
+    pattern = read_pattern(given.pattern, axis=axis_of(given.instrument))
+    _check_axis(pattern, axes, request)
+    instrument = resolve_instrument(
+        pattern,
+        file=given.instrument,
+        anode=given.anode,
+        wavelength=given.wavelength,
+        radiation=given.radiation,
+        geometry=given.geometry,
+        monochromator_two_theta_deg=given.monochromator_two_theta_deg,
+    )
+    return as_refined(pattern, instrument), instrument
+
+
+def _check_several(request: Request, can: Capabilities) -> None:
+    """Refuse what a fit of several histograms cannot have yet."""
+    if not can.several:
+        text = f"The engine {request.engine} refines one pattern at a time; gsasii refines several together."
+        raise UserInputError("histograms_unsupported", text)
+    if request.planner != "rules":
+        text = f"The planner {request.planner!r} knows one pattern only; several are refined by 'rules' or by hand."
+        raise UserInputError("histograms_unsupported", text)
+    if request.candidates:
+        text = "Candidates are looked for in one pattern: find the phases first, and name them as structures."
+        raise UserInputError("histograms_unsupported", text)
+    if request.standard is not None:
+        text = "An internal standard is evaluated for one pattern at a time."
+        raise UserInputError("histograms_unsupported", text)
+
+
+def _others(request: Request, axes: Sequence[str]) -> tuple[tuple[Histogram, ...], tuple[Notice, ...]]:
+    """Read the further patterns; they are named by their place, from 2."""
+    found, told = [], []
+    for number, given in enumerate(request.others, 2):
+        pattern, instrument = _measured(given, request, axes)
+        settings = _engine_settings(given, pattern, request.form_factors) | _seeds(instrument)
+        found.append(Histogram(str(number), pattern, replace(instrument, notices=()), settings))
+        told += [Notice(n.code, f"Histogram {number}: {n.text}") for n in _notices(pattern, instrument.notices, ())]
+    return tuple(found), tuple(told)
 
 
 def _check_axis(pattern: Pattern, axes: Sequence[str], request: Request) -> None:
@@ -167,11 +230,11 @@ def _standard(given: InternalStandard | None, structures: Sequence[CrystalStruct
     return replace(given, phase=found[0])
 
 
-def _engine_settings(request: Request, pattern: Pattern) -> dict[str, Any]:
-    if request.form_factors not in _FORM_FACTORS:
+def _engine_settings(request: Request | Further, pattern: Pattern, form_factors: str) -> dict[str, Any]:
+    if form_factors not in _FORM_FACTORS:
         known = " or ".join(_FORM_FACTORS)
-        raise UserInputError("form_factors_unknown", f"The form factors are {known}, not {request.form_factors!r}.")
-    settings: dict[str, Any] = {"form_factors": request.form_factors}
+        raise UserInputError("form_factors_unknown", f"The form factors are {known}, not {form_factors!r}.")
+    settings: dict[str, Any] = {"form_factors": form_factors}
     if request.background_terms is not None:
         if not 1 <= request.background_terms <= 36:
             raise UserInputError("background_terms_range", "The number of background terms must be 1 to 36.")
@@ -216,4 +279,8 @@ def _sources(request: Request) -> tuple[SourceFile, ...]:
     sources += [SourceFile(f"candidate.{i}", path.read_bytes()) for i, path in enumerate(request.candidates, 1)]
     if request.instrument is not None:
         sources.append(SourceFile("instrument", request.instrument.read_bytes()))
+    for number, given in enumerate(request.others, 2):
+        sources.append(SourceFile(f"pattern.{number}", given.pattern.read_bytes()))
+        if given.instrument is not None:
+            sources.append(SourceFile(f"instrument.{number}", given.instrument.read_bytes()))
     return tuple(sources)

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from autoxrd.agent.codec import decode_pattern, encode_pattern
 from autoxrd.agent.starting import Start, decode_start, encode_start
+from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import Notice, Pattern
 from autoxrd.domain.standard import InternalStandard
@@ -19,7 +20,7 @@ from autoxrd.gates.policy import Policy
 from autoxrd.store.artifacts import ArtifactStore
 from autoxrd.store.records import HistogramRecord, JobRecord
 
-__all__ = ["Budget", "Job", "Screened", "SourceFile"]
+__all__ = ["FIRST", "Budget", "Job", "Screened", "SourceFile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ _INSTRUMENT = TypeAdapter(Instrument)
 _STRUCTURE = TypeAdapter(CrystalStructure)
 _SCREENING = TypeAdapter(tuple[Screened, ...])
 _STANDARD = TypeAdapter(InternalStandard)
+FIRST = "1"
+"""Name of the first histogram of a job."""
 _PATTERN_META = ("axis", "sigma_origin", "format", "title", "source_name", "source_sha256")
 
 
@@ -85,6 +88,8 @@ class Job:
         screening: sets of phases by pattern matching, best first, as a record.
         standard: the phase whose amount was weighed, where there is one.
         start: another job's model to begin with; None begins with the structures.
+        others: further histograms of the same sample, each with its name and settings; ``pattern``, ``instrument`` and
+            ``engine_settings`` are those of the first, `FIRST`.
     """
 
     pattern: Pattern
@@ -110,6 +115,12 @@ class Job:
     screening: tuple[Screened, ...] = ()
     standard: InternalStandard | None = None
     start: Start | None = None
+    others: tuple[Histogram, ...] = ()
+
+    @property
+    def histograms(self) -> tuple[Histogram, ...]:
+        """All histograms of the job in order; one in most jobs."""
+        return (Histogram(FIRST, self.pattern, self.instrument, self.engine_settings), *self.others)
 
     @property
     def phases(self) -> tuple[CrystalStructure, ...]:
@@ -125,19 +136,12 @@ class Job:
     def to_record(self, artifacts: ArtifactStore, sources: tuple[SourceFile, ...] = ()) -> JobRecord:
         """Store the arrays and source files, and return the record that names them."""
         files: dict[str, str] = {"pattern_arrays": artifacts.put(encode_pattern(self.pattern))}
+        files |= {f"pattern_arrays.{h.name}": artifacts.put(encode_pattern(h.pattern)) for h in self.others}
         files |= {f"source.{s.role}": artifacts.put(s.data) for s in sources}
         if self.start is not None:
             files["start"] = artifacts.put(encode_start(self.start))
-        meta = {name: getattr(self.pattern, name) for name in _PATTERN_META}
-        meta["n_points"] = self.pattern.n_points
         return JobRecord(
-            histograms=(
-                HistogramRecord(
-                    name="1",
-                    pattern=meta,
-                    instrument=_INSTRUMENT.dump_python(self.instrument, mode="json"),
-                ),
-            ),
+            histograms=tuple(_histogram_record(histogram) for histogram in self.histograms),
             structures=tuple(_STRUCTURE.dump_python(s, mode="json") for s in self.structures),
             settings={
                 "engine": dict(self.engine_settings),
@@ -146,7 +150,8 @@ class Job:
             }
             | self._candidate_settings()
             | ({} if self.standard is None else {"standard": _STANDARD.dump_python(self.standard, mode="json")})
-            | ({} if self.start is None else {"start": {"sha256": files["start"], **self.start.source}}),
+            | ({} if self.start is None else {"start": {"sha256": files["start"], **self.start.source}})
+            | ({"histograms": {h.name: dict(h.settings) for h in self.others}} if self.others else {}),
             engine={"name": self.engine, "version": self.engine_version},
             planner={"name": self.planner, "version": self.planner_version, **_settings(self.planner_settings)},
             policy=self.policy.model_dump(mode="json"),
@@ -170,6 +175,15 @@ class Job:
             StorageError: an artifact is missing or damaged.
         """
         histogram = record.histograms[0]
+        others = tuple(
+            Histogram(
+                item.name,
+                decode_pattern(artifacts.get(record.files[f"pattern_arrays.{item.name}"]), item.pattern),
+                _INSTRUMENT.validate_python(item.instrument),
+                record.settings["histograms"][item.name],
+            )
+            for item in record.histograms[1:]
+        )
         return cls(
             pattern=decode_pattern(artifacts.get(record.files["pattern_arrays"]), histogram.pattern),
             instrument=_INSTRUMENT.validate_python(histogram.instrument),
@@ -187,7 +201,15 @@ class Job:
             screening=_SCREENING.validate_python(record.settings.get("screening", ())),
             standard=_STANDARD.validate_python(record.settings["standard"]) if "standard" in record.settings else None,
             start=decode_start(artifacts.get(record.files["start"])) if "start" in record.files else None,
+            others=others,
         )
+
+
+def _histogram_record(histogram: Histogram) -> HistogramRecord:
+    meta = {name: getattr(histogram.pattern, name) for name in _PATTERN_META}
+    meta["n_points"] = histogram.pattern.n_points
+    instrument = _INSTRUMENT.dump_python(histogram.instrument, mode="json")
+    return HistogramRecord(name=histogram.name, pattern=meta, instrument=instrument)
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autoxrd.agent.codec import encode_result
 from autoxrd.agent.events import Listener, nobody
-from autoxrd.agent.fitting import command_for
+from autoxrd.agent.fitting import command_for, prepared
 from autoxrd.agent.job import Job
 from autoxrd.agent.starting import root_command
 from autoxrd.domain.action import Action
@@ -98,7 +98,7 @@ def replay_job(directory: Path, *, listener: Listener = nobody) -> ReplayOutcome
 def _replay(
     session: EngineSession, job: Job, root_id: str, root: FitState, path: list[tuple[Action, FitState, str]]
 ) -> list[ReplayStep]:
-    snapshot = session.prepare(job.pattern, job.instrument, job.first_structures, job.engine_settings)
+    snapshot = prepared(session, job)
     snapshot, result = session.execute(snapshot, root_command(job.start))
     steps = [_compare(job, "root", root_id, root, snapshot, result)]
     parent = root

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
+from typing import Any
+
+from numpy.typing import NDArray
 
 from autoxrd import __version__
 from autoxrd.agent.auditing import audited
-from autoxrd.agent.codec import decode_reflections, decode_structures, load_arrays
+from autoxrd.agent.codec import arrays_of, decode_reflections, decode_structures, load_arrays
 from autoxrd.agent.controller import Stopped
 from autoxrd.agent.history import step_records
-from autoxrd.agent.job import Job
+from autoxrd.agent.job import FIRST, Job
+from autoxrd.domain.histogram import Histogram
+from autoxrd.domain.naming import HISTOGRAM
 from autoxrd.domain.pattern import Notice
-from autoxrd.domain.state import FitState
+from autoxrd.domain.state import FitState, MeasuredValue, ParameterValue
 from autoxrd.engines.protocol import EngineSession, Snapshot
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import EngineError
+from autoxrd.gates.histograms import as_seen_by
 from autoxrd.gates.policy import policy_hash
 from autoxrd.report.model import FitArrays, JobInfo, ReportInput, Verdict
 from autoxrd.store.records import Finish
@@ -26,6 +32,7 @@ from autoxrd.store.writing import GraphWriter
 __all__ = ["Conclusion", "conclude", "concluded", "report_input"]
 
 _EXPORTS = ("native", "topas", "hkl")
+_OWN_FIGURES = ("rp", "rwp", "rexp", "gof", "chi2", "rwp_no_background", "abs_residual")
 _LIBRARIES = ("numpy", "scipy", "gemmi", "pydantic", "rietx", "rietx-kernels")
 
 
@@ -117,13 +124,14 @@ def report_input(
 ) -> ReportInput:
     """Collect all that the report renders from the graph."""
     state = graph.state(conclusion.state_id)
-    arrays = load_arrays(graph.artifacts.get(state.arrays))
+    stored = load_arrays(graph.artifacts.get(state.arrays))
+    arrays = arrays_of(stored, FIRST)
     attempts = graph.attempts()
     nodes = graph.states()
     root = next(node for node in nodes if node.parent is None)
     engine_seconds = sum(float(a.telemetry.get("engine_seconds") or 0.0) for a in attempts)
-    return ReportInput(
-        job=_job_info(job, command, _started(graph)),
+    whole = ReportInput(
+        job=_job_info(job, command, _started(graph), job.histograms[0]),
         verdict=conclusion.verdict,
         reasons=conclusion.reasons,
         warnings=conclusion.warnings,
@@ -140,6 +148,55 @@ def report_input(
         engine_seconds=engine_seconds + float(root.telemetry.get("engine_seconds") or 0.0),
         wall_seconds=wall_seconds,
     )
+    if not job.others:
+        return whole
+    return replace(whole, histograms={h.name: _seen(whole, job, h, arrays_of(stored, h.name)) for h in job.histograms})
+
+
+def _seen(whole: ReportInput, job: Job, histogram: Histogram, arrays: Mapping[str, NDArray[Any]]) -> ReportInput:
+    """Return the report's input as one of several histograms sees it: its data, its figures, its bare names."""
+    state = as_seen_by(histogram.name, whole.state)
+    own = {p.name: p for p in state.parameters}
+    level = {name: whole.state.features[f"{HISTOGRAM}{histogram.name}.{name}"].value or 0.0 for name in _OWN_FIGURES}
+    quality = whole.state.quality.model_copy(
+        update={
+            **level,
+            "n_points": int(arrays["x"].size),
+            "n_parameters": sum(1 for name in arrays["covariance_names"].tolist() if name),
+            "r_bragg": {p.name: _r_bragg(state, p.name) for p in state.phases},
+        }
+    )
+    phases = tuple(
+        phase.model_copy(
+            update={
+                "weight_fraction": _value(own, f"phase.{phase.name}.weight_fraction"),
+                "cell": {
+                    key: _value(own, f"phase.{phase.name}.effective_cell.{key}") or value
+                    for key, value in phase.cell.items()
+                },
+                "r_bragg": _r_bragg(state, phase.name),
+            }
+        )
+        for phase in state.phases
+    )
+    return replace(
+        whole,
+        job=_job_info(job, whole.job.command, whole.job.created, histogram),
+        state=state.model_copy(update={"quality": quality, "phases": phases}),
+        arrays=FitArrays(**{name: arrays[name] for name in FitArrays.__dataclass_fields__}),
+        reflections=decode_reflections(arrays),
+        engine_files={},
+    )
+
+
+def _r_bragg(state: FitState, phase: str) -> float | None:
+    feature = state.features.get(f"r_bragg.{phase}")
+    return None if feature is None else feature.value
+
+
+def _value(parameters: Mapping[str, ParameterValue], name: str) -> MeasuredValue | None:
+    found = parameters.get(name)
+    return None if found is None else MeasuredValue(value=found.value, esd=found.esd)
 
 
 def _started(graph: GraphWriter) -> str:
@@ -148,8 +205,8 @@ def _started(graph: GraphWriter) -> str:
     return str(events[0].telemetry.get("recorded_at", ""))[:19] if events else ""
 
 
-def _job_info(job: Job, command: str, created: str) -> JobInfo:
-    pattern = job.pattern
+def _job_info(job: Job, command: str, created: str, histogram: Histogram) -> JobInfo:
+    pattern = histogram.pattern
     return JobInfo(
         pattern_name=pattern.source_name,
         pattern_sha256=pattern.source_sha256,
@@ -157,7 +214,7 @@ def _job_info(job: Job, command: str, created: str) -> JobInfo:
         pattern_title=pattern.title,
         axis=pattern.axis,
         sigma_origin=pattern.sigma_origin,
-        instrument=job.instrument,
+        instrument=histogram.instrument,
         structures=job.phases,
         planner=f"{job.planner} {job.planner_version}",
         policy_name=job.policy.name,
@@ -165,7 +222,7 @@ def _job_info(job: Job, command: str, created: str) -> JobInfo:
         versions=_versions(),
         command=command,
         created=created,
-        excluded_regions=tuple((float(a), float(b)) for a, b in job.engine_settings.get("excluded_regions", ())),
+        excluded_regions=tuple((float(a), float(b)) for a, b in histogram.settings.get("excluded_regions", ())),
         standard=job.standard,
         detection_esds=job.policy.audit.phase_significance,
         fraction_error=job.policy.audit.fraction_error,

@@ -29,6 +29,7 @@ def job_context(job: Job) -> JobContext:
         policy=job.policy,
         texts=job.texts,
         candidates=tuple(s.name for s in job.candidates),
+        histograms={h.name: h.instrument for h in job.histograms} if job.others else {},
     )
 
 

@@ -72,15 +72,20 @@ class Progress:
 
     def _heading(self, job: Job) -> None:
         names = ", ".join(s.name for s in job.structures)
-        flight = job.instrument.flight
-        lines = ", ".join(f"{w:g}" for w in job.instrument.wavelengths_angstrom)
-        beam = f"{lines} angstrom" if flight is None else f"time of flight at {flight.two_theta_deg:g} deg"
-        unit = "deg" if flight is None else "us"
-        self._console.print(
-            f"[bold]{escape(job.pattern.source_name)}[/]: {job.pattern.n_points} points, "
-            f"{job.pattern.x[0]:g} to {job.pattern.x[-1]:g} {unit}, {job.instrument.radiation.value} {beam}, "
-            f"{job.instrument.geometry.value.replace('_', '-')}; phases: {escape(names)}"
-        )
+        for histogram in job.histograms:
+            pattern, instrument = histogram.pattern, histogram.instrument
+            flight = instrument.flight
+            lines = ", ".join(f"{w:g}" for w in instrument.wavelengths_angstrom)
+            beam = f"{lines} angstrom" if flight is None else f"time of flight at {flight.two_theta_deg:g} deg"
+            unit = "deg" if flight is None else "us"
+            place = f"histogram {histogram.name}, " if job.others else ""
+            last = histogram.name == job.histograms[-1].name
+            phases = f"; phases: {escape(names)}" if last else ""
+            self._console.print(
+                f"{place}[bold]{escape(pattern.source_name)}[/]: {pattern.n_points} points, "
+                f"{pattern.x[0]:g} to {pattern.x[-1]:g} {unit}, {instrument.radiation.value} {beam}, "
+                f"{instrument.geometry.value.replace('_', '-')}{phases}"
+            )
         for notice in job.notices:
             self._console.print(f"  [yellow]note[/] {escape(notice.text)}", soft_wrap=False)
 
@@ -153,6 +158,8 @@ def print_finished(finished: Finished, directory: Path) -> None:
         r_bragg = "-" if phase.r_bragg is None else f"{100 * phase.r_bragg:.2f}"
         table.add_row(escape(phase.name), escape(phase.space_group), *cells, share, r_bragg)
     console.print(table)
+    if report.histograms:
+        console.print(_histograms(report))
     _print_whole(console, report)
     for notice in report.reasons:
         console.print(f"[red]because[/] {escape(notice.text)} [dim]({notice.code})[/]")
@@ -160,6 +167,31 @@ def print_finished(finished: Finished, directory: Path) -> None:
         console.print(f"[yellow]warning[/] {escape(notice.text)} [dim]({notice.code})[/]")
     console.print(f"Report: {escape(str(finished.files['html']))}", soft_wrap=True)
     console.print(f"Look further: autoxrd graph {escape(str(directory))}", soft_wrap=True)
+
+
+def _histograms(report: ReportInput) -> Table:
+    """Return the table of several histograms: what each says of the fit and of the phases."""
+    from autoxrd.report.format import value_with_esd
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("histogram", "pattern", "Rwp %", "GoF", "points", "phase", "weight %"):
+        table.add_column(heading, justify="left" if heading in ("histogram", "pattern", "phase") else "right")
+    for name, seen in report.histograms.items():
+        quality = seen.state.quality
+        head = [
+            name,
+            escape(seen.job.pattern_name),
+            f"{100 * quality.rwp:.2f}",
+            f"{quality.gof:.2f}",
+            str(quality.n_points),
+        ]
+        for phase in seen.state.phases:
+            share, weight = "-", phase.weight_fraction
+            if weight is not None:
+                share = value_with_esd(100 * weight.value, None if weight.esd is None else 100 * weight.esd)
+            table.add_row(*head, escape(phase.name), share)
+            head = [""] * len(head)
+    return table
 
 
 def _print_whole(console: Console, report: ReportInput) -> None:

@@ -15,6 +15,7 @@ import typer
 
 from autoxrd.cli import modelling
 from autoxrd.cli.grouping import takes
+from autoxrd.cli.several import further_of
 
 if TYPE_CHECKING:
     from autoxrd.agent.inputs import Request
@@ -46,6 +47,15 @@ _Structures = Annotated[
 _Candidates = Annotated[
     list[Path],
     typer.Option("--candidate", "-c", help="CIF of a phase that may be there; repeat for more.", show_default=False),
+]
+_With = Annotated[
+    list[str],
+    typer.Option(
+        "--with",
+        help="A further pattern of the same sample, refined together: FILE,instrument=FILE,range=19:153 and so on; "
+        "repeat for more.",
+        show_default=False,
+    ),
 ]
 _Instrument = Annotated[Path | None, typer.Option("--instrument", "-i", help="GSAS .prm or GSAS-II .instprm file.")]
 _Anode = Annotated[str | None, typer.Option("--anode", help="X-ray tube: Cu, Co, Mo, Cr, Fe, Ag.")]
@@ -121,6 +131,7 @@ class Measured(Common):
     """What was measured, and how: the options that say what is refined."""
 
     pattern: _Pattern = None
+    others: _With = field(default_factory=list)
 
 
 @takes(measured=Measured, asked=modelling.Asked)
@@ -154,7 +165,8 @@ def _request(measured: Measured, **choices: Any) -> Request:
 
     if measured.pattern is None:
         raise UserInputError("pattern_missing", "No pattern was given; name the file with the measured data.")
-    return request_of(measured, measured.pattern, **choices)
+    others = tuple(further_of(text) for text in measured.others)
+    return replace(request_of(measured, measured.pattern, **choices), others=others)
 
 
 def request_of(measured: Common, pattern: Path, **choices: Any) -> Request:

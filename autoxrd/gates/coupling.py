@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from autoxrd.domain.naming import full_name, split_name
 from autoxrd.domain.state import Feature, FitState
-from autoxrd.gates.geometry import AngularRange
+from autoxrd.gates.geometry import AngularRange, range_of
+from autoxrd.gates.histograms import as_seen_by, histograms_of
 from autoxrd.gates.policy_model import CoupledSet, Group, Policy
 from autoxrd.gates.selectors import Selector, covers, parse_parameter
 from autoxrd.gates.sites import Sites
 
-__all__ = ["CoupledFinding", "Separability", "find_coupled", "read_separability"]
+__all__ = ["CoupledFinding", "Separability", "coupled_in_several", "find_coupled", "read_separability"]
 
 _CAUSE = re.compile(r"(?<![\w.-])(?:cell(?: of (?P<of>[^\s,;()]+))?|zero|displacement)(?![\w-])")
 
@@ -132,6 +134,75 @@ def find_coupled(
             if not any(all(not names.isdisjoint(side) for side in sides) for names in declared):
                 found.append(CoupledFinding(rule, tuple(sides), where))
     return tuple(found)
+
+
+def coupled_in_several(
+    free: Sequence[str],
+    added: Iterable[str],
+    parent: FitState,
+    known: Sequence[str],
+    *,
+    policy: Policy,
+    constraints: Sequence[str] = (),
+) -> tuple[CoupledFinding, ...]:
+    """Find coupled sets in a fit of several histograms: as each histogram sees it, its own with the sample's.
+
+    What one histogram cannot tell from the sample's cells (its wavelength or DIFC, over a short range its zero), it can
+    where another one, with lengths held and no such trouble of its own, gives these.
+
+    Args:
+        free: full names of all that would be free.
+        added: those that the action names.
+        parent: the state before.
+        known: full names of all parameters.
+        policy: the rules.
+        constraints: declared relations, as for `find_coupled`.
+    """
+    wanted, found = set(added), []
+    seen = {name: _Seen(name, free, parent, known, policy, constraints) for name in histograms_of(parent)}
+    for name, eye in seen.items():
+        others = [other for key, other in seen.items() if key != name and not other.scaled]
+        for finding in eye.findings:
+            of_cells = any(all(".cell." in member for member in side) for side in finding.members)
+            if of_cells and any(finding.rule.id not in other.coupled for other in others):
+                continue
+            sides = tuple(tuple(full_name(name, member) for member in side) for side in finding.members)
+            placed = CoupledFinding(finding.rule, sides, finding.where)
+            if placed not in found and not wanted.isdisjoint(member for side in sides for member in side):
+                found.append(placed)
+    return tuple(found)
+
+
+class _Seen:
+    """What would be free, as one of several histograms sees it.
+
+    Attributes:
+        scaled: whether it has a scale of lengths of its own: a free wavelength, DIFC or strain.
+        findings: its coupled sets.
+        coupled: ids of their rules.
+    """
+
+    def __init__(
+        self,
+        histogram: str,
+        free: Sequence[str],
+        parent: FitState,
+        known: Sequence[str],
+        policy: Policy,
+        constraints: Sequence[str],
+    ) -> None:
+        def seen(names: Sequence[str]) -> list[str]:
+            return [bared for name in names for owner, bared in (split_name(name),) if owner in ("", histogram)]
+
+        mine, view = seen(free), as_seen_by(histogram, parent)
+        self.scaled = any(name in _LENGTH_SCALES or ".strain_hydrostatic" in name for name in mine)
+        self.findings = find_coupled(
+            mine, mine, view, seen(known), policy=policy, constraints=constraints, span=range_of(view)
+        )
+        self.coupled = {finding.rule.id for finding in self.findings}
+
+
+_LENGTH_SCALES = frozenset({"instrument.wavelength", "instrument.difC"})
 
 
 class _Pool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from autoxrd.domain.action import Action, ActionKind, Prediction
 from autoxrd.domain.decision import GateCheck, PredictionOutcome
+from autoxrd.domain.naming import split_name
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms, read_metric
 from autoxrd.gates.policy_model import Policy
@@ -215,8 +216,9 @@ def _after(metric: str, before: float | None, parent: FitState, candidate: FitSt
         # of one phase alone it is not measured: there is nothing left that it could be told from
         return 0.0
     name = metric.removeprefix(GAIN_PREFIX)
-    if name == MORE_BACKGROUND:
-        freed = background_terms(candidate) > background_terms(parent)
+    histogram, bared = split_name(name)
+    if bared == MORE_BACKGROUND:
+        freed = background_terms(candidate, histogram) > background_terms(parent, histogram)
     else:
         freed = _is_free(name, candidate)
     if not metric.startswith(GAIN_PREFIX) or not freed:

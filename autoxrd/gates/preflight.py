@@ -7,16 +7,18 @@ from collections.abc import Sequence
 
 from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import GateCheck
+from autoxrd.domain.naming import full_name
 from autoxrd.domain.state import FitState
-from autoxrd.gates.coupling import find_coupled
+from autoxrd.gates.coupling import coupled_in_several, find_coupled
 from autoxrd.gates.evidence import check_evidence
 from autoxrd.gates.geometry import AngularRange, range_of
+from autoxrd.gates.histograms import histograms_of
 from autoxrd.gates.limits import BoundIndex
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.predictions import check_predictions
-from autoxrd.gates.selectors import canonical, is_selector, resolve, resolve_all
-from autoxrd.gates.shapes import shape_faults, shape_of
+from autoxrd.gates.selectors import canonical, is_selector, parse_selector, resolve, resolve_all
+from autoxrd.gates.shapes import needs_histogram, shape_faults, shape_of
 from autoxrd.gates.sites import Sites
 from autoxrd.gates.tables import family_allowed
 
@@ -118,6 +120,9 @@ def known_parameters(state: FitState) -> list[str]:
     """Return the parameters that an action may name: those of the state, and what it may get: textures, roughness."""
     names = [p.name for p in state.parameters]
     more = [f"phase.{phase.name}.preferred_orientation" for phase in state.phases]
+    several = histograms_of(state)
+    if several:
+        more = [full_name(histogram, name) for histogram in several for name in more]
     if GAIN_PREFIX + _ROUGHNESS in state.features:
         more.append(_ROUGHNESS)
     return names + [name for name in more if name not in names]
@@ -177,6 +182,7 @@ def _stage(action: Action, policy: Policy) -> list[Fault]:
 
 def _selectors(action: Action, parent: FitState, policy: Policy, known: Sequence[str]) -> list[Fault]:
     faults: list[Fault] = [("settings_invalid", why) for why in _settings(action, parent)]
+    faults += _unplaced(action, histograms_of(parent))
     faults += [("settings_invalid", why) for why in _replaced(action, parent, known)]
     if not action.parameters and action.kind not in _WITHOUT_PARAMETERS:
         faults.append(("no_parameters", f"{action.kind.value} names no parameter"))
@@ -186,6 +192,25 @@ def _selectors(action: Action, parent: FitState, policy: Policy, known: Sequence
             faults.append(("selector_invalid", f"{text[:80]!r} is not a selector"))
             continue
         faults.extend(_one_selector(text, action, policy, known, free))
+    return faults
+
+
+def _unplaced(action: Action, histograms: Sequence[str]) -> list[Fault]:
+    """Return what does not say which of several histograms it is about; of one histogram nothing has to."""
+    named = action.settings.get("histogram")
+    if not histograms:
+        return [] if named is None else [("settings_invalid", f"there is no histogram {named!r}: the job has one only")]
+    known = ", ".join(histograms)
+    texts = (text for text in (*action.parameters, *action.instead_of) if is_selector(text))
+    faults: list[Fault] = [
+        ("histogram_missing", f"{text!r} is of one histogram: histogram.H.{text}, H being {known}")
+        for text in texts
+        if not (meant := parse_selector(text)).of_sample and not meant.histogram
+    ]
+    if needs_histogram(action) and named not in histograms:
+        faults.append(("histogram_missing", f"the setting 'histogram' of {action.kind.value} is one of {known}"))
+    if action.kind is ActionKind.ADD_PHASE:
+        faults.append(("settings_invalid", "a phase cannot be added to a fit of several histograms"))
     return faults
 
 
@@ -293,7 +318,12 @@ def _coupled(
     gone = set(resolve_all(action.instead_of, known))
     kept = [name for name in resolve_all(parent.released, known) if name not in gone]
     free = sites.closure((*kept, *added), known)
-    found = find_coupled(free, added, parent, known, policy=policy, sites=sites, constraints=constraints, span=span)
+    several = histograms_of(parent)
+    found = (
+        coupled_in_several(free, added, parent, known, policy=policy, constraints=constraints)
+        if several
+        else find_coupled(free, added, parent, known, policy=policy, sites=sites, constraints=constraints, span=span)
+    )
     faults: list[Fault] = []
     for finding in found:
         sides = " with ".join(side[0] + (f" (+{len(side) - 1})" if len(side) > 1 else "") for side in finding.members)

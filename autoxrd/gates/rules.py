@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import GateCheck
+from autoxrd.domain.naming import HISTOGRAM
 from autoxrd.domain.state import FitState, UnexplainedPeak, Violation
+from autoxrd.gates.histograms import histograms_of
 from autoxrd.gates.limits import BoundIndex
 from autoxrd.gates.metrics import is_timed, read_metric
 from autoxrd.gates.policy_model import Limits, Policy
@@ -182,7 +184,19 @@ def check_rwp(parent: FitState, candidate: FitState, parent_rwp: float | None, *
         if rwp <= limit * (1 + _EDGE)
         else [("rwp_increased", f"{words}, more than {policy.limits.rwp_factor} times")]
     )
-    return _verdict("rwp", faults, measured=rwp, limit=limit, text=words)
+    return _verdict("rwp", [*faults, *_rwp_of_each(parent, candidate, policy)], measured=rwp, limit=limit, text=words)
+
+
+def _rwp_of_each(parent: FitState, candidate: FitState, policy: Policy) -> list[Fault]:
+    """One of several histograms may not pay for another: its own Rwp is held to the same factor."""
+    faults: list[Fault] = []
+    for histogram in histograms_of(candidate):
+        name = f"{HISTOGRAM}{histogram}.rwp"
+        before, after = read_metric(parent, name).value, read_metric(candidate, name).value
+        if before is None or after is None or after > policy.limits.rwp_factor * before * (1 + _EDGE):
+            told = "unknown" if before is None or after is None else f"{100 * before:.3f} % -> {100 * after:.3f} %"
+            faults.append(("rwp_increased", f"Rwp of histogram {histogram} {told}"))
+    return faults
 
 
 def check_unexplained(parent: FitState, candidate: FitState, *, policy: Policy) -> GateCheck:
@@ -203,16 +217,32 @@ def check_unexplained(parent: FitState, candidate: FitState, *, policy: Policy) 
     faults: list[Fault] = []
     if after.level > limit * (1 + _EDGE):
         faults.append(("unexplained_peaks_increased", f"{words} (limit {limit:.4f})"))
-    timed = is_timed(candidate)
+    faults += _unexplained_of_each(parent, candidate, policy)
+    timed = is_timed(candidate) or bool(histograms_of(candidate))  # axes of several differ, spacings do not
     fresh = _new_peaks(parent.unexplained_peaks, candidate.unexplained_peaks, policy.limits, timed=timed)
     share = sum(peak.area_share for peak in fresh)
     if share > policy.limits.new_peak_share and after.level >= before.level:
         where = ", ".join(f"{peak.two_theta_deg:.3f}" for peak in fresh[:5])
-        unit = "us" if timed else "deg"
+        unit = "us" if is_timed(candidate) else "deg"
         faults.append(
             ("new_unexplained_peak", f"peaks at {where} {unit} were explained and no longer are ({share:.3f})")
         )
     return _verdict("unexplained", faults, measured=after.level, limit=limit, text=words)
+
+
+def _unexplained_of_each(parent: FitState, candidate: FitState, policy: Policy) -> list[Fault]:
+    """Hold the ratio of each of several histograms to the rise that is allowed."""
+    faults: list[Fault] = []
+    for histogram in histograms_of(candidate):
+        name = f"{HISTOGRAM}{histogram}.{_Q}"
+        before, after = read_metric(parent, name).level, read_metric(candidate, name).level
+        if before is None or after is None:
+            continue
+        spread = policy.limits.unexplained_rise_esds * math.hypot(_esd(parent, name), _esd(candidate, name))
+        if after > (before + policy.limits.unexplained_rise + spread) * (1 + _EDGE):
+            text = f"unexplained-peak ratio of histogram {histogram} {before:.4f} -> {after:.4f}"
+            faults.append(("unexplained_peaks_increased", text))
+    return faults
 
 
 def _esd(state: FitState, name: str) -> float:
@@ -225,9 +255,13 @@ def _new_peaks(
 ) -> list[UnexplainedPeak]:
     """Return the peaks after that were not there before: by degrees, over the time of flight by relative spacing."""
     if timed:
-        spacings = [peak.d_angstrom for peak in before]
+        spacings = [(peak.histogram, peak.d_angstrom) for peak in before]
         near = limits.new_peak_tolerance_spacing
-        return [peak for peak in after if not any(abs(peak.d_angstrom / d - 1.0) <= near for d in spacings)]
+        return [
+            peak
+            for peak in after
+            if not any(h == peak.histogram and abs(peak.d_angstrom / d - 1.0) <= near for h, d in spacings)
+        ]
     old, tolerance = [peak.two_theta_deg for peak in before], limits.new_peak_tolerance_deg
     return [peak for peak in after if not any(abs(peak.two_theta_deg - there) <= tolerance for there in old)]
 

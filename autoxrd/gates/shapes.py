@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from autoxrd.domain.action import Action, ActionKind
 
-__all__ = ["LISTS", "SHAPES", "Shape", "shape_faults", "shape_of"]
+__all__ = ["LISTS", "SHAPES", "Shape", "needs_histogram", "shape_faults", "shape_of"]
 
 _Types = Mapping[str, tuple[type, ...]]
 _NUMBER = (int, float)
@@ -69,6 +69,17 @@ LISTS = {"phases", "atoms"}
 def shape_of(action: Action) -> Shape | None:
     """Return the form that an action's settings ask for; None where they ask for none."""
     return next((s for s in SHAPES if s.kind is action.kind and s.mark in action.settings), None)
+
+
+_OF_SAMPLE = ("equal_uiso", "apart_uiso", "anisotropic", "restrain_distances")
+
+
+def needs_histogram(action: Action) -> bool:
+    """Return whether an action of a job of several histograms says by a setting which one it changes."""
+    shape = shape_of(action)
+    if shape is not None:
+        return shape.edit not in _OF_SAMPLE
+    return action.kind is ActionKind.EXCLUDE_REGION
 
 
 def shape_faults(action: Action) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from autoxrd.domain.action import Action, ActionKind
+from autoxrd.gates.histograms import bare_metric
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.selectors import Selector, covers, parse_parameter, parse_selector
@@ -56,19 +57,31 @@ def of_mechanism(action: Action, metric: str, policy: Policy) -> bool:
     The table gives the kind's metrics. Beyond it, a metric of one phase belongs only to an action on that phase,
     and a release gain only to the action that releases that selector.
     """
-    if not any(fnmatchcase(metric, pattern) for pattern in policy.mechanisms.get(action.kind, ())):
+    histogram, bared = bare_metric(metric)
+    # what a strain does to lines is what a cell does, and anisotropic displacements do what isotropic ones do
+    meant = bared.replace(".strain_hydrostatic", ".cell").removesuffix("@anisotropic")
+    if not any(fnmatchcase(meant, pattern) for pattern in policy.mechanisms.get(action.kind, ())):
         return False
     selectors = parsed_parameters(action)
-    if metric == GAIN_PREFIX + MORE_BACKGROUND:
+    if histogram and not _touches(action, selectors, histogram):
+        return False
+    if bared == GAIN_PREFIX + MORE_BACKGROUND:
         return action.kind is ActionKind.BACKGROUND_MODEL and "terms" in action.settings
     if metric.startswith(GAIN_PREFIX) and action.kind is not ActionKind.JOINT:
         return _gain_is_released(metric.removeprefix(GAIN_PREFIX), selectors)
-    phase = phase_of_metric(metric)
+    phase = phase_of_metric(bared)
     phases = [selector.phase for selector in selectors if selector.phase]
     if phase is None or not phases:
         return True
     probe = Selector(kind="phase", quantity="scale", phase=phase)
     return any(covers(Selector(kind="phase", quantity="scale", phase=name), probe) for name in phases)
+
+
+def _touches(action: Action, selectors: Sequence[Selector], histogram: str) -> bool:
+    """Return whether an action changes something of a histogram: its own, or what all share."""
+    if str(action.settings.get("histogram", "")) == histogram or (not selectors and not action.settings):
+        return True
+    return any(selector.of_sample or fnmatchcase(histogram, selector.histogram) for selector in selectors)
 
 
 def _gain_is_released(text: str, selectors: Sequence[Selector]) -> bool:

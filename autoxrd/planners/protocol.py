@@ -24,6 +24,7 @@ class JobContext:
         instrument: radiation, geometry, starting profile.
         structures: all phases that may be in the model.
         candidates: names of those of which it is not known whether they are there.
+        histograms: instrument of each, in order, where there are several; ``instrument`` is the first's.
         parameter_price: what one more free parameter costs in the policy's utility.
         policy: the rules of the gate, for a planner that checks its own proposals.
         texts: (what it is, text) from files and users. Untrusted: for a planner that can read, as data only.
@@ -35,6 +36,7 @@ class JobContext:
     policy: Policy | None = None
     texts: tuple[tuple[str, str], ...] = ()
     candidates: tuple[str, ...] = ()
+    histograms: Mapping[str, Instrument] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,7 @@ def render_files(inp: ReportInput) -> tuple[dict[str, bytes], dict[str, str]]:
         ``(files, keys)``: file name -> content, and what it is -> file name (the ``files`` of the ``--json`` object).
     """
     content = {
-        "profile": ("profile.csv", profile_csv(inp)),
-        "reflections": ("reflections.csv", reflections_csv(inp)),
+        **_curves(inp),
         "parameters": ("parameters.csv", parameters_csv(inp)),
         "graph": ("graph.json", (canonical_json(dict(inp.graph)) + "\n").encode()),
     }
@@ -57,6 +56,18 @@ def render_files(inp: ReportInput) -> tuple[dict[str, bytes], dict[str, str]]:
     files["report.json"] = (report.model_dump_json(indent=2) + "\n").encode()
     files["report.html"] = render_html(inp, report).encode()
     return files, keys
+
+
+def _curves(inp: ReportInput) -> dict[str, tuple[str, bytes]]:
+    """Render profile and reflections, of each histogram where there are several."""
+    found = {"profile": ("profile.csv", profile_csv(inp)), "reflections": ("reflections.csv", reflections_csv(inp))}
+    if not inp.histograms:
+        return found
+    found = {}
+    for name, seen in inp.histograms.items():
+        found[f"profile.{name}"] = (f"profile_{name}.csv", profile_csv(seen))
+        found[f"reflections.{name}"] = (f"reflections_{name}.csv", reflections_csv(seen))
+    return found
 
 
 def put_file(path: Path, data: bytes) -> None:
@@ -90,8 +101,8 @@ def write_report(inp: ReportInput, directory: Path) -> dict[str, Path]:
         directory: created where missing.
 
     Returns:
-        What it is -> path: ``html``, ``json``, ``profile``, ``reflections``, ``parameters``, ``graph``,
-        ``cif.PHASE``, ``engine.NAME``, ``manifest``, ``bundle``.
+        What it is -> path: ``html``, ``json``, ``profile``, ``reflections``, ``parameters``, ``graph``, ``cif.PHASE``,
+        ``engine.NAME``, ``manifest``, ``bundle``; of several histograms ``profile.H`` and ``reflections.H`` of each.
 
     Raises:
         StorageError: ``report_not_written`` when the file system refuses.

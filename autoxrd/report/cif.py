@@ -156,16 +156,21 @@ def _reflections(block: gemmi.cif.Block, inp: ReportInput, index: int) -> None:
     loop.set_all_values(columns)
 
 
-def _phase_block(doc: gemmi.cif.Document, inp: ReportInput, index: int, ids: tuple[str, str]) -> None:
+def _phase_block(
+    doc: gemmi.cif.Document, inp: ReportInput, index: int, phase_id: str, pattern_ids: Sequence[str]
+) -> None:
     phase: PhaseSummary = inp.state.phases[index]
     structure, esds = inp.structures[index], _Esds(inp, phase.name)
     r_bragg = inp.state.quality.r_bragg.get(phase.name, phase.r_bragg)
     block = doc.add_new_block(block_name(phase.name))
-    _audit(block, inp, ids[0])
+    _audit(block, inp, phase_id)
+    if len(pattern_ids) == 1:
+        block.set_pair("_pd_block_diffractogram_id", _text(pattern_ids[0]))
+    else:
+        block.init_loop("", ["_pd_block_diffractogram_id"]).set_all_values([[_text(item) for item in pattern_ids]])
     _pairs(
         block,
         [
-            ("_pd_block_diffractogram_id", _text(ids[1])),
             ("_pd_phase_name", _text(phase.name)),
             ("_chemical_name_common", _text(structure.title)),
             ("_chemical_formula_sum", _text(structure.formula)),
@@ -258,7 +263,10 @@ def _profile(block: gemmi.cif.Block, inp: ReportInput) -> None:
 
 
 def _pattern_block(doc: gemmi.cif.Document, inp: ReportInput, phase_ids: Sequence[str], pattern_id: str) -> None:
-    block = doc.add_new_block("pattern" if doc.find_block("pattern") is None else "pattern_1")
+    name = "pattern"
+    while doc.find_block(name) is not None:
+        name += "_1"
+    block = doc.add_new_block(name)
     _audit(block, inp, pattern_id)
     _refinement(block, inp)
     _measurement(block, inp)
@@ -276,12 +284,14 @@ def phase_cif(inp: ReportInput, index: int) -> bytes:
         index: phase of the final state.
 
     Returns:
-        CIF 1.1 text, ASCII: a block with the structure, a block with the pattern and its R factors.
+        CIF 1.1 text, ASCII: a block with the structure, a block with each pattern and its R factors.
     """
     stem = f"{inp.job.created}|{{}}|AutoXRD|{inp.state_id}"
     phase_ids = [stem.format(block_name(p.name)) for p in inp.state.phases]
-    pattern_id = stem.format("pattern")
     doc = gemmi.cif.Document()
-    _phase_block(doc, inp, index, (phase_ids[index], pattern_id))
-    _pattern_block(doc, inp, phase_ids, pattern_id)
+    patterns = {stem.format(f"pattern_{name}"): seen for name, seen in inp.histograms.items()}
+    patterns = patterns or {stem.format("pattern"): inp}
+    _phase_block(doc, inp, index, phase_ids[index], list(patterns))
+    for pattern_id, seen in patterns.items():
+        _pattern_block(doc, seen, phase_ids, pattern_id)
     return bytes(doc.as_string().encode("ascii"))

@@ -242,16 +242,37 @@ def _standard(inp: ReportInput, cite: _Cited) -> str:
     )
 
 
+def _several(inp: ReportInput, cite: _Cited) -> list[str]:
+    """Write what was measured and refined of each of several histograms of one sample."""
+    names = list(inp.histograms)
+    found = [f"Histogram {name}: {_data(seen, cite)}" for name, seen in inp.histograms.items()]
+    found.append(
+        f"{_procedure(inp, cite)} The histograms {joined(names)} were fitted together in one least squares: cells and"
+        " atoms are common to all; scale, background, instrument, widths and texture are each histogram's own."
+    )
+    for name, seen in inp.histograms.items():
+        rows = parameter_rows(seen)
+        q = seen.state.quality
+        found.append(
+            f"Histogram {name}: {_profile(rows, cite)} {_refined(seen, rows, cite)}"
+            f" Rwp = {fixed(q.rwp, 2, scale=100)} %."
+        )
+    return found
+
+
 def methods_text(inp: ReportInput) -> MethodsText:
     """Write the methods section from the record of the job."""
     cite = _Cited()
     rows = parameter_rows(inp)
-    paragraphs = [
-        _data(inp, cite),
-        _procedure(inp, cite),
-        f"{_profile(rows, cite)} {_refined(inp, rows, cite)}",
-        _result(inp, cite),
-    ]
+    if inp.histograms:
+        paragraphs = [*_several(inp, cite), _result(inp, cite)]
+    else:
+        paragraphs = [
+            _data(inp, cite),
+            _procedure(inp, cite),
+            f"{_profile(rows, cite)} {_refined(inp, rows, cite)}",
+            _result(inp, cite),
+        ]
     if inp.verdict in {Verdict.ABSTAINED, Verdict.FAILED}:
         why = joined(r.text.rstrip(".") or r.code for r in inp.reasons)
         paragraphs.append(

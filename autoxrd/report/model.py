@@ -194,6 +194,8 @@ class ReportInput:
         engine_files: files of the engine's own making, base name -> bytes.
         engine_seconds: time spent inside the engine.
         wall_seconds: time of the whole job.
+        histograms: by name, where there are several: the same input as each of them sees it, under bare names. What
+            stands in ``job``, ``arrays`` and ``reflections`` of the whole is then the first one's.
 
     Raises:
         PolicyError: ``report_input_invalid`` when shapes or counts contradict each other.
@@ -215,6 +217,7 @@ class ReportInput:
     engine_files: Mapping[str, bytes] = field(default_factory=dict)
     engine_seconds: float = 0.0
     wall_seconds: float = 0.0
+    histograms: Mapping[str, ReportInput] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = self.arrays.x.size

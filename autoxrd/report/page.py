@@ -72,7 +72,11 @@ def render_html(inp: ReportInput, report: Report, settings: PlotSettings | None 
     """
     scripts = [asset(name) for name in _SCRIPTS]
     views = step_views(inp)
-    data = {"fit": fit_figure(inp, settings or PlotSettings()), "steps": step_figure(inp)}
+    shown = settings or PlotSettings()
+    fits = [fit_figure(seen, shown) for seen in inp.histograms.values()]
+    data: dict[str, Any] = {"fit": fits[0] if fits else fit_figure(inp, shown), "steps": step_figure(inp)}
+    if fits:
+        data["fits"] = fits
     # The assets are ours and reviewed; everything else on the page goes through the template's escaping.
     trusted = [Markup(s) for s in scripts]  # noqa: S704
     return (

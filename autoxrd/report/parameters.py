@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from autoxrd.domain.action import ActionKind
+from autoxrd.domain.naming import split_name
 from autoxrd.gates.selectors import resolve_all
 from autoxrd.report.model import ReportInput, StepRecord
 
@@ -120,13 +121,14 @@ def parameter_rows(inp: ReportInput) -> tuple[ParameterRow, ...]:
     for p in inp.state.parameters:
         if p.name.endswith(_UNCERTAINTY):
             continue
-        phase, atom, quantity = _split(p.name)
+        histogram, bared = split_name(p.name)
+        phase, atom, quantity = _split(bared)
         rows.append(
             ParameterRow(
                 name=p.name,
                 phase=phase,
                 atom=atom,
-                quantity=quantity,
+                quantity=f"histogram.{histogram}.{quantity}" if histogram else quantity,
                 value=p.value,
                 esd=p.esd,
                 uncertainty=stated.get(p.name),

@@ -115,6 +115,21 @@ class InstrumentReport(Boundary):
     """Empty over the time of flight."""
 
 
+class HistogramReport(Boundary):
+    """One of several histograms that were refined together: its own figures."""
+
+    name: str
+    """As it stands in selectors, ``histogram.NAME.instrument.zero``."""
+    pattern: str
+    radiation: str
+    quality: Percentages
+    instrument: InstrumentReport
+    cells: dict[str, CellReport]
+    """By phase: the sample's cell, or with this histogram's wavelength or strain what it sees."""
+    weight_fractions: dict[str, MeasuredValue | None]
+    """By phase, from this histogram's scale factors alone."""
+
+
 class UnexplainedPeakReport(Boundary):
     """A peak of the residual that no calculated reflection explains."""
 
@@ -123,6 +138,8 @@ class UnexplainedPeakReport(Boundary):
     d_angstrom: float
     area_share: float
     """Share of the area of all observed peaks, 0 to 1."""
+    histogram: str = Field(default="", exclude_if=lambda name: not name)
+    """Which of several histograms has it; not written where there is one."""
 
 
 class StepCounts(Boundary):
@@ -151,6 +168,9 @@ class ReportSummary(Boundary):
     amorphous: AmorphousReport | None
     """Null where no standard was declared, or nothing of it was seen."""
     instrument: InstrumentReport
+    """Of the first histogram where there are several."""
+    histograms: list[HistogramReport] = Field(default_factory=list, exclude_if=lambda items: not items)
+    """Each of several histograms; not written where there is one."""
     unexplained_peak_ratio: float | None
     unexplained_peaks: list[UnexplainedPeakReport]
     warnings: list[CodedText]
@@ -254,6 +274,18 @@ def _instrument(inp: ReportInput) -> InstrumentReport:
     )
 
 
+def _histogram(name: str, seen: ReportInput) -> HistogramReport:
+    return HistogramReport(
+        name=name,
+        pattern=seen.job.pattern_name,
+        radiation=seen.job.instrument.radiation.value,
+        quality=percentages(seen),
+        instrument=_instrument(seen),
+        cells={p.name: CellReport(**p.cell) for p in seen.state.phases},
+        weight_fractions={p.name: p.weight_fraction for p in seen.state.phases},
+    )
+
+
 def build_summary(inp: ReportInput, files: Mapping[str, str]) -> ReportSummary:
     """Build the ``--json`` object.
 
@@ -269,11 +301,15 @@ def build_summary(inp: ReportInput, files: Mapping[str, str]) -> ReportSummary:
         quality=percentages(inp),
         phases=[_phase(inp, p) for p in inp.state.phases],
         amorphous=_amorphous(inp),
-        instrument=_instrument(inp),
+        instrument=_instrument(next(iter(inp.histograms.values()), inp)),
+        histograms=[_histogram(name, seen) for name, seen in inp.histograms.items()],
         unexplained_peak_ratio=ratio.value if ratio and ratio.available else None,
         unexplained_peaks=[
             UnexplainedPeakReport(
-                two_theta_deg=None if timed else p.two_theta_deg, d_angstrom=p.d_angstrom, area_share=p.area_share
+                two_theta_deg=None if timed else p.two_theta_deg,
+                d_angstrom=p.d_angstrom,
+                area_share=p.area_share,
+                histogram=p.histogram,
             )
             for p in inp.state.unexplained_peaks
         ],

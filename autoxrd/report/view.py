@@ -12,6 +12,7 @@ from autoxrd.domain.state import MeasuredValue
 from autoxrd.report.details import Report
 from autoxrd.report.figures import PHASE_COLOURS
 from autoxrd.report.format import fixed, number, pretty
+from autoxrd.report.histview import histogram_view, measured
 from autoxrd.report.methods import ENGINE_NAMES
 from autoxrd.report.model import ReportInput, Verdict
 from autoxrd.report.parameters import ParameterRow, parameter_rows
@@ -41,13 +42,6 @@ class Fact:
     label: str | Markup
     value: str | Markup
     note: str | Markup = ""
-
-
-def measured(m: MeasuredValue | None, *, scale: float = 1.0, digits: int = 6) -> str:
-    """Write a measured value for reading."""
-    if m is None:
-        return "–"
-    return pretty(scale * m.value, None if m.esd is None else scale * m.esd, digits=digits)
 
 
 def _r(subscript: str) -> Markup:
@@ -327,7 +321,10 @@ def _versions(inp: ReportInput, report: Report) -> list[Fact]:
         *facts,
         Fact("Planner", job.planner),
         Fact("Gate policy", job.policy_name, job.policy_hash),
-        Fact("Pattern", job.pattern_name, job.pattern_sha256),
+        *(
+            Fact("Pattern", seen.job.pattern_name, seen.job.pattern_sha256)
+            for seen in (inp.histograms.values() or [inp])
+        ),
         *(Fact("Structure", s.source_name or s.name, s.source_sha256) for s in job.structures),
         Fact("Decision graph", "", report.graph_root),
         Fact("Final state", "", report.final_state),
@@ -338,7 +335,8 @@ def _title(inp: ReportInput) -> str:
     names = [p.name for p in inp.state.phases]
     more = f" and {len(names) - _TITLE_PHASES} more" if len(names) > _TITLE_PHASES else ""
     phases = ", ".join(names[:_TITLE_PHASES]) + more
-    return f"{inp.job.pattern_name}: {phases}" if phases else inp.job.pattern_name
+    patterns = " + ".join(seen.job.pattern_name for seen in (inp.histograms.values() or [inp]))
+    return f"{patterns}: {phases}" if phases else patterns
 
 
 def _banner(inp: ReportInput) -> list[str]:
@@ -375,13 +373,15 @@ def page_view(inp: ReportInput, report: Report) -> dict[str, Any]:
         "engine_name": ENGINE_NAMES.get(report.engine.name, report.engine.name),
         "tiles": _tiles(inp, report),
         "quality": [*_quality(report), *_numerics(inp)],
-        "instrument": _instrument(inp, report),
+        "instrument": _instrument(next(iter(inp.histograms.values()), inp), report),
+        "histograms": [histogram_view(name, seen) for name, seen in inp.histograms.items()],
         "phases": _phases(inp, report),
         "amorphous": _amorphous(report),
         "detection_esds": inp.job.detection_esds,
         "parameters": [_parameter(r) for r in parameter_rows(inp)],
         "features": _features(inp),
         "versions": _versions(inp, report),
+        "profile_file": "profile.csv" if not inp.histograms else "the profile files",
         "peaks": inp.state.unexplained_peaks,
         "timed": inp.job.instrument.flight is not None,
         "violations": inp.state.violations,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse
 
-from autoxrd.agent.codec import decode_reflections, load_arrays
+from autoxrd.agent.codec import arrays_of, decode_reflections, load_arrays
 from autoxrd.agent.history import step_records
 from autoxrd.api.context import ApiContext, Context
 from autoxrd.domain.lifecycle import FINAL, JobState
@@ -118,7 +118,8 @@ def fit_of(context: ApiContext, job: JobView, state_id: str) -> dict[str, Any]:
     graph = JobGraph.open(context.database, job.id)
     state, record = graph.state(state_id), graph.job
     try:
-        arrays = load_arrays(graph.artifacts.get(state.arrays))
+        # of several histograms the first is drawn
+        arrays = arrays_of(load_arrays(graph.artifacts.get(state.arrays)), record.histograms[0].name)
     except StorageError as error:
         raise NotFound("fit_missing", f"The fit of state {state_id} cannot be drawn: {error.detail}") from error
     excluded = record.settings.get("engine", {}).get("excluded_regions", ())

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from autoxrd.agent.inputs import Further, Request, load_job
 from autoxrd.domain.action import Bound
 from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.structure import CrystalStructure
@@ -23,6 +26,9 @@ pytestmark = pytest.mark.gsasii
 STRAIN = -6e-4
 CELL = {"a": 4.5950, "c": 2.9600}
 OXYGEN = 0.3060
+ATOMS = ("phase.*.atom.*.position", "phase.*.atom.*.uiso")
+XRAY_CELL = {"a": 8.480468, "b": 5.398636, "c": 6.960120}
+NEUTRON_CELL = {"a": 8.473977, "b": 5.393899, "c": 6.954444}
 BASE = ("histogram.*.background.*", "histogram.*.phase.*.scale")
 
 
@@ -245,3 +251,60 @@ def test_tensors_are_asked_for_where_one_number_for_each_atom_is_free(gsasii: Pr
     assert fell == pytest.approx(result.gains[gain], abs=2.0)
     assert freed.gain_counts[gain] == 0
     assert not any(p.name.startswith("histogram.") and ".u11" in p.name for p in freed.parameters)
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_pbso4_with_the_steps_by_hand_ends_where_gsasii_does(
+    gsasii: ProtocolSession, shared_file: Callable[[str], Path]
+) -> None:
+    """GSAS-II 5.7.9 by hand, 38 parameters: Rwp 6.597 %, the neutrons' cell that of all, the X-rays' strained."""
+    xray, neutron = "lab-pbso4-rrr-xray", "neut-pbso4-d1a-lambda"
+    request = Request(
+        pattern=shared_file(f"{xray}/PBSO4.XRA"),
+        instrument=shared_file(f"{xray}/INST_XRY.PRM"),
+        structures=(shared_file(f"{xray}/PbSO4-Wyckoff.cif"),),
+        background_terms=3,
+        engine="gsasii",
+        others=(
+            Further(shared_file(f"{neutron}/PBSO4.CWN"), shared_file(f"{neutron}/inst_d1a.prm"), background_terms=3),
+        ),
+    )
+    job, _ = load_job(request)
+    radii = (200.0, 650.0)
+    histograms = [
+        dataclasses.replace(h, instrument=dataclasses.replace(h.instrument, goniometer_radius_mm=radius))
+        for h, radius in zip(job.histograms, radii, strict=True)
+    ]
+    root = gsasii.prepare_several(histograms, job.structures)
+    squared = 8.0 * math.log(2.0) / 1e4
+    start = {f"profile.{key}": value * squared for key, value in {"U": 2.0, "V": -2.0, "W": 5.0}.items()}
+    start |= {"profile.X": 0.0, "profile.Y": 0.0, "profile.S/L": 0.001}
+    start |= {"phase.PbSO4-Wyckoff.size": 0.00883, "phase.PbSO4-Wyckoff.strain": 0.0573}
+    edits = [Edit("value", {"selector": f"histogram.1.{key}", "value": value}) for key, value in start.items()]
+    broad = {"profile.S/L": 0.001, "phase.PbSO4-Wyckoff.size": 0.0109, "phase.PbSO4-Wyckoff.strain": 0.0573}
+    edits += [Edit("value", {"selector": f"histogram.2.{key}", "value": value}) for key, value in broad.items()]
+    ends = (("1", 16.0, 158.4), ("2", 19.0, 153.0))
+    cut = [Edit("range", {"histogram": h, "lower_deg": low, "upper_deg": high}) for h, low, high in ends]
+    released: list[str] = []
+    for changes, step in (
+        (edits, BASE),
+        ([], ("phase.*.cell",)),
+        ([], ("histogram.2.phase.*.strain_hydrostatic",)),
+        ([], ("histogram.1.phase.*.size", "histogram.1.phase.*.strain")),
+        ([], ("histogram.1.sample.displacement", "histogram.2.sample.offset", *ATOMS)),
+        (cut, ("histogram.2.profile.U", "histogram.2.profile.V", "histogram.2.profile.W")),
+    ):
+        released += step
+        command = EngineCommand(released=tuple(released), edits=tuple(changes), gains=False)
+        root, result = gsasii.execute(root, command)
+    assert result.convergence.converged
+    assert len(result.covariance_names) == 38
+    assert result.x.size == 8378
+    assert result.engine_r["rwp"] == pytest.approx(0.06597, rel=2e-3)
+    reference = {"phase.PbSO4-Wyckoff.cell": XRAY_CELL, "histogram.2.phase.PbSO4-Wyckoff.effective_cell": NEUTRON_CELL}
+    for head, cell in reference.items():
+        for key, wanted in cell.items():
+            value, esd = parameter(result, f"{head}.{key}")
+            assert esd is not None
+            assert abs(value / wanted - 1.0) < 2e-5, (head, key)

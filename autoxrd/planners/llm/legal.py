@@ -13,7 +13,8 @@ from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.preflight import REPLACEABLE
 from autoxrd.gates.selectors import parse_parameter
 from autoxrd.gates.tables import MORE_BACKGROUND, family_allowed
-from autoxrd.planners.rules.catalogue import CURRICULUM, QUANTITY_BOUNDS
+from autoxrd.planners.rules.bounding import QUANTITY_BOUNDS
+from autoxrd.planners.rules.catalogue import CURRICULUM
 from autoxrd.planners.rules.options import EQUAL_UISO
 from autoxrd.planners.rules.thresholds import Thresholds
 

@@ -11,43 +11,7 @@ from dataclasses import dataclass
 from autoxrd.domain.action import ActionKind, Stage
 from autoxrd.domain.instrument import Geometry, Radiation
 
-__all__ = ["CURRICULUM", "QUANTITY_BOUNDS", "Rule", "bounds_of", "order_of"]
-
-
-QUANTITY_BOUNDS: dict[str, tuple[float, float]] = {
-    # In the parameter's own unit. Widths: 3 deg of 1/cos broadening is a 3 nm crystallite with Cu;
-    # U: 0.1 angstrom^2 is B = 8, beyond any ordered inorganic solid; March-Dollase r: Dollase (1986),
-    # doi:10.1107/S0021889886089458, extreme plates reach 0.3.
-    "size": (0.0, 3.0),
-    "strain": (0.0, 3.0),
-    "size_gauss": (0.0, 3.0),
-    "strain_gauss": (0.0, 3.0),
-    "uiso": (0.0, 0.1),
-    "occupancy": (0.0, 1.0),
-    "preferred_orientation": (0.2, 3.0),
-    # exp(-b / sin theta): 0.5 leaves a tenth of a line at 25 degrees
-    "roughness": (0.0, 0.5),
-}
-# crystallites of 3 nm; 5 %, as above; mu R per angstrom: beyond 2 a cylinder lets nothing through worth a correction
-_LEAST_CRYSTALLITE_ANGSTROM, _MOST_STRAIN, _MOST_ABSORPTION = 30.0, 0.05, 2.0
-
-
-def bounds_of(selector: str, dif_c: float | None) -> tuple[float, float] | None:
-    """Return the limits of what a selector frees, in its own unit; None where an action sets none.
-
-    Over the time of flight the widths of size and strain are DIFC d^2 / L and DIFC d times the strain, FWHM.
-
-    Args:
-        selector: of one quantity.
-        dif_c: DIFC of a time-of-flight bank, microseconds per angstrom; None for constant wavelength.
-    """
-    quantity = selector.rsplit(".", 1)[-1]
-    if dif_c is not None:
-        wide = {"size": dif_c / _LEAST_CRYSTALLITE_ANGSTROM, "strain": dif_c * _MOST_STRAIN}
-        wide["absorption"] = _MOST_ABSORPTION
-        if quantity in wide:
-            return 0.0, wide[quantity]
-    return QUANTITY_BOUNDS.get(quantity)
+__all__ = ["CURRICULUM", "Rule", "order_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +32,7 @@ class Rule:
         uncalibrated_only: only where the instrument's widths are not known.
         flight: only over the time of flight.
         why_flight: what takes the place of ``why`` there, where the law is another.
+        several: only for a further one of several histograms: its lengths over those of the first.
         shared_uiso: one displacement parameter for all atoms of a phase (True), or only where the data tell the
             atoms apart (False); None for rules about anything else.
         parts_uiso: gives atoms that share a displacement parameter ones of their own.
@@ -91,6 +56,7 @@ class Rule:
     shared_sites: bool = False
     uncalibrated_only: bool = False
     flight: bool = False
+    several: bool = False
     why_flight: str = ""
     shared_uiso: bool | None = None
     parts_uiso: bool = False
@@ -180,6 +146,28 @@ CURRICULUM: tuple[Rule, ...] = (
         "line positions ask for another cell",
         _MCCUSKER,
         features=("position.cell", "position.rms"),
+    ),
+    Rule(
+        "length_scale",
+        "cell",
+        ActionKind.LATTICE,
+        Stage.INSTRUMENT,
+        ("instrument.wavelength", "instrument.difC"),
+        "this histogram's lengths stand off those of the first in one proportion: its wavelength, or DIFC",
+        "Larson & Von Dreele 2004, General Structure Analysis System (GSAS), LANL report LAUR 86-748",
+        features=("position.cell", "position.rms"),
+        several=True,
+    ),
+    Rule(
+        "hydrostatic_strain",
+        "cell",
+        ActionKind.LATTICE,
+        Stage.INSTRUMENT,
+        ("phase.*.strain_hydrostatic",),
+        "this histogram sees another cell than the first, and not in one proportion: another temperature or specimen",
+        "Larson & Von Dreele 2004, General Structure Analysis System (GSAS), LANL report LAUR 86-748",
+        features=("position.cell", "position.rms"),
+        several=True,
     ),
     Rule(
         "width_constant",

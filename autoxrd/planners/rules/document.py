@@ -9,7 +9,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from autoxrd.domain.instrument import Geometry, Radiation
-from autoxrd.planners.rules.catalogue import CURRICULUM, QUANTITY_BOUNDS, Rule, order_of
+from autoxrd.planners.rules.bounding import QUANTITY_BOUNDS
+from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, order_of
 from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules
 from autoxrd.planners.rules.thresholds import Thresholds
 
@@ -32,7 +33,10 @@ How a step is chosen, from the state that was accepted last:
    removal that was refused is asked again once more is free; what was refused beside other phases may be proposed anew.
    Of a phase that the data do not show, or whose scale is held, nothing but scale and cell is freed.
 5. What was refused is not proposed again from the same state; parameters that made a candidate faulty are left out.
-6. When nothing significant is left, the rival position model is asked once in the place of the present one, then all
+6. Of several histograms of one sample each is asked as if it were alone, cells and atoms once; the first sets the scale
+   of lengths, a further one may get a wavelength, DIFC or strain of its own. Where isotropic displacement parameters of
+   a ruling phase are free and tensors pay, these are the last release.
+7. When nothing significant is left, the rival position model is asked once in the place of the present one, then all
    released parameters are refined together, and the job ends with the final audit.
 """
 
@@ -72,6 +76,7 @@ def _limits(rule: Rule) -> list[str]:
         (rule.shared_uiso is False, "where the data tell the atoms apart"),
         (rule.parts_uiso, "where they pay as on their own"),
         (rule.flight, "time of flight"),
+        (rule.several, "a further one of several histograms"),
         (not rule.together, "one at a time"),
         (rule.patient, "never ahead of its turn"),
         (bool(rule.waits_for), f"after a refusal only once one of {', '.join(rule.waits_for)} was freed"),

@@ -226,6 +226,8 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
         return []
     if rule.flight and context.instrument.flight is None:
         return []
+    if rule.several and not context.histograms:
+        return []
     free = {s: f for s, f in _gains(state, rule, thresholds).items() if _is_open(s, state)}
     worth = {
         selector: feature

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import background_terms
@@ -12,6 +14,7 @@ from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.phase_notes import phase_notes
 from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, left_in, next_change, spoilers
 from autoxrd.planners.rules.rivals import rival_action, rival_note, wavelength_note
+from autoxrd.planners.rules.several import propose_several
 from autoxrd.planners.rules.signatures import low_angle_loss, surface_argued
 from autoxrd.planners.rules.thresholds import Thresholds
 from autoxrd.planners.rules.writing import joint_action, write_action
@@ -30,23 +33,25 @@ class RulesPlanner:
     version = "1"
 
     def __init__(self, thresholds: Thresholds | None = None, curriculum: tuple[Rule, ...] = CURRICULUM) -> None:
-        self._thresholds = thresholds or Thresholds()
+        self.thresholds = thresholds or Thresholds()
+        self.phase_rules = PhaseRules()
         self._curriculum = curriculum
-        self._phase_rules = PhaseRules()
 
     def propose(self, view: GraphView, context: JobContext) -> Proposal | Finish:
         """Return the next action: whatever has most to gain, then the rival of the position model, then the end."""
+        if context.histograms:
+            return propose_several(self, view, context)
         tip = view.current
-        if self._joined(tip, view):
+        if self.joined(tip, view):
             return self._finish(tip, view, context)
         order = order_of(context.instrument.radiation, context.instrument.geometry)
         change = self._change_of_phases(tip, view, context, order)
         if change is not None:
             return Proposal(change)
-        option = self._first_option(tip, view, context, order)
+        option = self.first_option(tip, view, context, order)
         if option is not None:
-            return Proposal(write_action(option, view.states[tip], tip, self._thresholds, context.structures))
-        rival = rival_action(tip, view, context, self._thresholds)
+            return Proposal(write_action(option, view.states[tip], tip, self.thresholds, context.structures))
+        rival = rival_action(tip, view, context, self.thresholds)
         return Proposal(rival) if rival is not None else self._close(tip, view, context)
 
     def _change_of_phases(
@@ -59,45 +64,55 @@ class RulesPlanner:
         """
         before = tuple(groups for groups in order if set(groups) <= BEFORE_PHASES)
         path = view.path(tip)
-        placed = self._best(tip, view, context, tuple(_PLACING_GROUPS)) is None
+        placed = not self._options(tip, view, context, tuple(_PLACING_GROUPS))
         removed = bool(path) and path[-1].action.kind is ActionKind.REMOVE_PHASE
         early = removed or bool(spoilers(tip, view, freed=placed))
-        settled = self._first_option(tip, view, context, before) is None
+        settled = self.first_option(tip, view, context, before) is None
         if not (settled or early):
             return None
-        change = next_change(tip, view, context, self._phase_rules)
+        change = next_change(tip, view, context, self.phase_rules)
         return change if settled or (change is not None and change.kind is ActionKind.REMOVE_PHASE) else None
 
-    def _joined(self, tip: str, view: GraphView) -> bool:
+    def joined(self, tip: str, view: GraphView) -> bool:
+        """Return whether a state is that of the closing joint cycle."""
         path = view.path(tip)
         return bool(path) and path[-1].action.kind is ActionKind.JOINT
 
-    def _first_option(
-        self, tip: str, view: GraphView, context: JobContext, order: tuple[tuple[str, ...], ...]
+    def first_option(
+        self,
+        tip: str,
+        view: GraphView,
+        context: JobContext,
+        order: tuple[tuple[str, ...], ...],
+        allowed: Callable[[Option], bool] = lambda _: True,
     ) -> Option | None:
-        """Return the first group's best option, or a later one that promises far more where the lines overlap."""
+        """Return the first group's best option, or a later one that promises far more where the lines overlap.
+
+        Args:
+            tip: the state to start from.
+            view: the graph.
+            context: of the job.
+            order: groups of rules in their order.
+            allowed: says of an option whether it may be taken at all.
+        """
         best: Option | None = None
         placed = self._placed(view.states[tip])
         for groups in order:
-            option = self._best(tip, view, context, groups)
+            option = next((o for o in self._options(tip, view, context, groups) if allowed(o)), None)
             if option is None:
                 continue
             if best is None:
                 best = option
                 if "linear" in groups or (not placed and set(groups) & _PLACING_GROUPS):
                     return best
-            elif not option.rule.patient and option.drop > self._thresholds.dominance * best.drop:
+            elif not option.rule.patient and option.drop > self.thresholds.dominance * best.drop:
                 best = option
         return best
 
     def _placed(self, state: FitState) -> bool:
         """Return whether calculated and observed lines overlap, so that widths and intensities can be judged."""
         rms = state.features.get("position.rms")
-        return rms is not None and rms.available and (rms.value or 0.0) <= self._thresholds.linear_rms
-
-    def _best(self, state: str, view: GraphView, context: JobContext, groups: tuple[str, ...]) -> Option | None:
-        """Return the best option of some groups, if there is one."""
-        return next(iter(self._options(state, view, context, groups)), None)
+        return rms is not None and rms.available and (rms.value or 0.0) <= self.thresholds.linear_rms
 
     def _options(self, state: str, view: GraphView, context: JobContext, groups: tuple[str, ...]) -> list[Option]:
         """Return the options of some groups that no lesson rules out, the largest expected drop first."""
@@ -106,8 +121,8 @@ class RulesPlanner:
             begun = rule.always and any(a.action.kind in _LINEAR_KINDS for a in view.path(state))
             if begun and not self._placed(view.states[state]):
                 continue
-            for option in options_of(rule, view.states[state], context, self._thresholds):
-                left = narrowed(_held_scales(option) if begun else option, state, view, self._thresholds)
+            for option in options_of(rule, view.states[state], context, self.thresholds):
+                left = narrowed(_held_scales(option) if begun else option, state, view, self.thresholds)
                 if rule.name == "surface" and not surface_argued(state, view):
                     continue
                 if left is not None and not self._excluded(left, view.states[state]):
@@ -130,7 +145,7 @@ class RulesPlanner:
         released = state.released
         if option.rule.kind is ActionKind.BACKGROUND_MODEL:
             wanted = background_terms(state) + option.n_parameters
-            return "background" not in released or wanted > self._thresholds.most_terms
+            return "background" not in released or wanted > self.thresholds.most_terms
         if option.rule.group == "shift":
             return any(name in ("instrument.zero", "sample.displacement") for name in released)
         partners = {"occupancy": "uiso", "uiso": "occupancy"}
@@ -153,9 +168,9 @@ class RulesPlanner:
         return Proposal(joint_action(view.states[tip], tip, view.states[tip].released))
 
     def _finish(self, tip: str, view: GraphView, context: JobContext) -> Finish:
-        found = (rival_note(tip, view, self._thresholds), wavelength_note(tip, view, context))
-        told = (low_angle_loss(tip, view, context), left_in(view.states[tip], self._phase_rules))
-        phases = phase_notes(tip, view, context, self._thresholds, self._phase_rules)
+        found = (rival_note(tip, view, self.thresholds), wavelength_note(tip, view, context))
+        told = (low_angle_loss(tip, view, context), left_in(view.states[tip], self.phase_rules))
+        phases = phase_notes(tip, view, context, self.thresholds, self.phase_rules)
         return Finish(
             state=tip,
             reason="No release promises a significant gain that has not been tried.",

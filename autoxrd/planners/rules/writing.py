@@ -10,7 +10,7 @@ from autoxrd.domain.state import FitState
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.gates.selectors import parse_selector
-from autoxrd.planners.rules.catalogue import bounds_of
+from autoxrd.planners.rules.bounding import bounds_of
 from autoxrd.planners.rules.options import DIRECTED, EQUAL_UISO, Option, bare, significant
 from autoxrd.planners.rules.thresholds import Thresholds
 

@@ -243,7 +243,10 @@ const AutoxrdPlots = (() => {
   const source = document.getElementById("data");
   if (!source) return;
   const data = JSON.parse(source.textContent);
-  AutoxrdPlots.fitPlot(data.fit);
+  const plot = AutoxrdPlots.fitPlot(data.fit);
+  for (const input of document.querySelectorAll("input[name=histogram]")) input.addEventListener("change", () => {
+    plot.update(data.fits[Number(input.value)]).then(() => document.getElementById("reset-view").click());
+  });
   AutoxrdPlots.stepPlot(data.steps);
   AutoxrdPlots.printable();
 })();
