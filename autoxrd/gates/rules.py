@@ -24,6 +24,9 @@ _EDGE = 1e-12
 _BOUND_SLACK = 1e-6
 """Relative slack with which an engine's own arithmetic may touch a bound."""
 
+_OFF_DIAGONAL = (".u12", ".u13", ".u23")
+"""The limits of a displacement parameter are of its mean and its diagonal; these may be negative."""
+
 _Q = "unexplained_peak_ratio"
 
 Fault = tuple[str, str]
@@ -112,7 +115,7 @@ def _beyond_bounds(action: Action, parent: FitState, candidate: FitState) -> lis
         if not (parameter.released or parameter.name in moved):
             continue
         bound = mine.of(parameter.name) or earlier.of(parameter.name)
-        if bound is None:
+        if bound is None or (parameter.name.endswith(_OFF_DIAGONAL) and bound.selector != parameter.name):
             continue
         slack = _BOUND_SLACK * max(abs(bound.lower), abs(bound.upper), 1e-6)
         if not bound.lower - slack <= parameter.value <= bound.upper + slack:

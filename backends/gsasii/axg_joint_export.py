@@ -98,8 +98,11 @@ def _phase(
     for place, (histogram, model) in enumerate(zip(histograms, models, strict=True)):
         set_parameters(model, model.state.values)
         linked = data["Histograms"][histogram.name]
-        put_linked(linked, phase, model.parameters, number, own[place])
+        # widths and textures have the form that they have in this histogram
+        put_linked(linked, model.state.phases[number], model.parameters, number, own[place])
         shift = np.array(G2lat.cell2A(strains[place])) - np.array(G2lat.cell2A(strains[0]))
         names = G2spc.HStrainNames(entry["General"]["SGData"])
         free = f"phase.{phase.name}.{STRAIN}" in own[place]
-        linked["HStrain"] = [[float(shift[_RECIPROCAL.index(name)]) for name in names], [free] * len(names)]
+        # a cubic phase has a further one, of no cell: eA
+        known = dict(zip(_RECIPROCAL, shift.tolist(), strict=True))
+        linked["HStrain"] = [[known.get(name, 0.0) for name in names], [free and name in known for name in names]]

@@ -253,6 +253,31 @@ def test_tensors_are_asked_for_where_one_number_for_each_atom_is_free(gsasii: Pr
     assert not any(p.name.startswith("histogram.") and ".u11" in p.name for p in freed.parameters)
 
 
+@pytest.mark.slow
+def test_the_project_has_the_forms_of_each_histogram(gsasii: ProtocolSession) -> None:
+    patterns = [
+        (
+            simulated(gsasii, instrument, (FLUORITE,), values(phase__fluorite__scale=scale, background__0=60.0))[0],
+            instrument,
+        )
+        for instrument, scale in ((LAB, 20.0), (NEUTRON, 2000.0))
+    ]
+    histograms = [Histogram(str(k), *found, {"background_terms": 2}) for k, found in enumerate(patterns, 1)]
+    root = gsasii.prepare_several(histograms, (FLUORITE,))
+    broad = {"histogram": "1", "phase": "fluorite", "effect": "strain", "model": "generalised"}
+    edits = (
+        Edit("broadening", broad),
+        Edit("value", {"selector": "histogram.2.phase.fluorite.strain_hydrostatic.a", "value": 1e-4}),
+    )
+    snapshot, result = gsasii.execute(root, EngineCommand(released=BASE, edits=edits))
+    names = {p.name for p in result.parameters}
+    assert "histogram.1.phase.fluorite.strain.S400" in names
+    assert "histogram.2.phase.fluorite.strain.S400" not in names
+    exported = gsasii.export(snapshot, ["native"])
+    figures = json.loads(exported.files["gsasii-check.json"])
+    assert figures["rwp_gsasii"] == pytest.approx(figures["rwp"], rel=1e-2)
+
+
 @pytest.mark.real
 @pytest.mark.slow
 def test_pbso4_with_the_steps_by_hand_ends_where_gsasii_does(

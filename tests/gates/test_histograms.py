@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoxrd.domain.action import ActionKind
+from autoxrd.domain.action import ActionKind, Bound
 from autoxrd.domain.naming import full_name, is_of_sample, split_name
 from autoxrd.domain.state import FitState, UnexplainedPeak
 from autoxrd.gates.acceptance import judge
@@ -182,3 +182,16 @@ def test_records_of_one_histogram_are_as_they_were() -> None:
     peak = UnexplainedPeak(two_theta_deg=30.0, d_angstrom=3.0, area=1, area_share=0.01, significance=9)
     assert "histogram" not in peak.model_dump(mode="json")
     assert UnexplainedPeak.model_validate(peak.model_dump(mode="json")) == peak
+
+
+def test_limits_of_a_displacement_parameter_are_not_those_off_the_diagonal() -> None:
+    atom = "phase.fap.atom.Ca1"
+    names = (*OF_SAMPLE, f"{atom}.y", f"{atom}.z", f"{atom}.u11", f"{atom}.u12")
+    free = names[-2:]
+    limits = [Bound(selector="phase.fap.uiso", lower=0.0, upper=0.1)]
+    wanted = action(ActionKind.DISPLACEMENT_PARAMETERS, ("phase.fap.uiso",), bounds=limits)
+    for u11, u12, refused in ((0.01, -0.004, False), (-0.01, 0.004, True)):
+        values = {f"{atom}.u11": u11, f"{atom}.u12": u12}
+        candidate = state(names=names, values=values, free=free, rwp=0.09)
+        decision = judge(wanted, state(names=names), candidate, preflight=passed(), policy=POLICY)
+        assert ("bound_not_honoured" in decision.reasons) is refused

@@ -145,6 +145,7 @@ def test_tensors_come_last_once_and_where_they_pay() -> None:
     found = _end(0.2, 5)
     assert found.settings == {"phase": "fap", "atoms": "Ca1", "model": "anisotropic"}
     assert found.parameters == ("phase.fap.uiso",)
+    assert [b.selector for b in found.bounds] == ["phase.fap.atom.Ca1.uiso"]
     assert {e.feature for e in found.evidence} == {f"release_gain.{GAIN}"}
     refused = AttemptView(1, "root", found, ACCEPTED.model_copy(update={"accepted": False}), None)
     assert _end(0.2, 5, refused).kind is ActionKind.JOINT

@@ -10,6 +10,7 @@ import math
 
 from autoxrd.domain.action import Action, ActionKind, Bound, Evidence, Prediction, Stage
 from autoxrd.domain.state import Feature, FitState
+from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.planners.protocol import GraphView, JobContext
 from autoxrd.planners.rules.bounding import QUANTITY_BOUNDS
@@ -38,8 +39,7 @@ def anisotropic_action(tip: str, view: GraphView, context: JobContext, threshold
             continue
         structure = next((s for s in context.structures if s.name == phase.name), None)
         if structure is not None:
-            labels = " ".join(atom.label for atom in structure.atoms)
-            return _written(tip, state, phase.name, labels, feature, thresholds)
+            return _written(tip, state, structure, feature, thresholds)
     return None
 
 
@@ -52,8 +52,11 @@ def _pays(feature: Feature, state: FitState, context: JobContext, thresholds: Th
     return worth and (feature.significance or 0.0) >= thresholds.gain_per_parameter
 
 
-def _written(tip: str, state: FitState, phase: str, labels: str, feature: Feature, thresholds: Thresholds) -> Action:
-    selector, value = f"phase.{phase}.uiso", feature.value or 0.0
+def _written(
+    tip: str, state: FitState, structure: CrystalStructure, feature: Feature, thresholds: Thresholds
+) -> Action:
+    phase, value = structure.name, feature.value or 0.0
+    selector, labels = f"phase.{phase}.uiso", [atom.label for atom in structure.atoms]
     gain = f"{GAIN_PREFIX}{selector}@{_MODEL}"
     fall = thresholds.fraction_rwp * state.quality.rwp * (1.0 - math.sqrt(1.0 - min(value, 0.999)))
     lower, upper = QUANTITY_BOUNDS["uiso"]
@@ -61,8 +64,9 @@ def _written(tip: str, state: FitState, phase: str, labels: str, feature: Featur
         kind=ActionKind.DISPLACEMENT_PARAMETERS,
         stage=Stage.STRUCTURE,
         parameters=(selector,),
-        bounds=(Bound(selector=selector, lower=lower, upper=upper),),
-        settings={"phase": phase, "atoms": labels, "model": _MODEL},
+        # of the means: what stands off the diagonal of a tensor may be negative
+        bounds=tuple(Bound(selector=f"phase.{phase}.atom.{label}.uiso", lower=lower, upper=upper) for label in labels),
+        settings={"phase": phase, "atoms": " ".join(labels), "model": _MODEL},
         rationale=(
             f"Atoms of {phase} vibrate differently along different directions: anisotropic displacement parameters"
             f" ({feature.n_used} more) promise to lower chi^2 by {100 * value:.2g} %. Rule: anisotropic displacements;"
