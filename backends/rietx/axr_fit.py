@@ -151,9 +151,7 @@ def _report(
         "mode": state.mode,
         "esd_kind": "berar_lelann",
     }
-    arrays = _arrays(seen) | {"covariance": covariance}
-    arrays.update({f"reflections_{key}": value for key, value in reflections.items()})
-    return state, meta, arrays
+    return state, meta, _arrays(seen, reflections) | {"covariance": covariance}
 
 
 def _ending(outcome: Outcome) -> dict[str, Any]:
@@ -167,9 +165,9 @@ def _ending(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _arrays(seen: Any) -> dict[str, np.ndarray]:
-    """Return the curves on the points that were used."""
-    return {
+def _arrays(seen: Any, reflections: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the curves on the points that were used, and the reflections."""
+    curves = {
         "x": seen.model.tt,
         "y_obs": seen.model.y_obs,
         "sigma": seen.model.sigma,
@@ -177,6 +175,7 @@ def _arrays(seen: Any) -> dict[str, np.ndarray]:
         "background": seen.background,
         "phase_patterns": seen.parts,
     }
+    return curves | {f"reflections_{key}": value for key, value in reflections.items()}
 
 
 def _short(notices: list[tuple[str, str]]) -> list[tuple[str, str]]:
