@@ -67,6 +67,7 @@ def final_audit(
     _audit_peaks(state, policy, found)
     _audit_misfit(state, policy, found)
     _audit_phases(state, policy, found)
+    _audit_amounts(state, found)
     _audit_correlation(state, policy, found)
     _audit_absorption(state, policy, found)
     _audit_amorphous(state, policy, found)
@@ -75,6 +76,20 @@ def final_audit(
     else:
         verdict = "accepted_with_warnings" if found.warnings else "accepted"
     return FinalAudit(verdict, tuple(found.reasons), tuple(found.warnings))
+
+
+def _audit_amounts(state: FitState, found: _Findings) -> None:
+    """Weight fractions are ratios of scales: one that stands where it started makes all of them guesses."""
+    if len(state.phases) < 2:
+        return
+    held = []
+    for phase in state.phases:
+        scales = [p for p in state.parameters if p.name.endswith(f"phase.{phase.name}.scale")]
+        if scales and not any(p.released for p in scales):
+            held.append(phase.name)
+    if held:
+        text = f"the amount of {', '.join(held)} was never refined, so no weight fraction is known: is the cell right?"
+        found.add(abstain=True, code="scale_not_refined", text=text, measured=float(len(held)))
 
 
 def _audit_violations(state: FitState, found: _Findings) -> None:

@@ -90,6 +90,19 @@ def phase(
     )
 
 
+@pytest.mark.parametrize(("held", "stem"), [(True, ""), (False, ""), (True, "histogram.1."), (False, "histogram.1.")])
+def test_fractions_of_a_mixture_whose_amounts_were_not_all_refined_are_none(held: bool, stem: str) -> None:
+    scales = tuple(
+        ParameterValue(name=f"{stem}phase.{name}.scale", value=1.0, esd=0.1, released=name == "a" or not held)
+        for name in "ab"
+    )
+    both = [phase("a", 0.05, 0.9), phase("b", 0.05, 0.1)]
+    told = audit(state(phases=both).model_copy(update={"parameters": scales}))
+    assert told[:2] == (("abstained", {"scale_not_refined"}) if held else ("accepted", set()))
+    alone = state(phases=both[1:]).model_copy(update={"parameters": scales[1:]})
+    assert "scale_not_refined" not in audit(alone)[1]
+
+
 def test_r_bragg_condemns_only_a_main_phase() -> None:
     assert audit(state(phases=[phase("a", 0.2, 0.9), phase("b", 0.05, 0.1)]))[2] == {"r_bragg_high"}
     assert audit(state(phases=[phase("a", 0.4, 0.9), phase("b", 0.05, 0.1)]))[:2] == ("abstained", {"r_bragg_high"})

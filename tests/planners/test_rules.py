@@ -308,6 +308,36 @@ def _two(state: FitState, share: float) -> FitState:
     return state.model_copy(update={"phases": (mine, other)})
 
 
+SCALES = {"phase.P.scale": 0.05, "phase.Q.scale": 0.02}
+NEAR = {"position.rms": Feature(value=0.05, significance=50.0)}
+
+
+def test_a_scale_is_asked_alone_where_those_of_all_phases_were_refused() -> None:
+    state = _two(_state(SCALES, released=("background",), features=NEAR), 0.5)
+    both = _proposed(_after_linear(state), FLAT)
+    assert set(both.parameters) == set(SCALES)
+    refused = [AttemptView(2, "s1", both, REJECTED, None)]
+    for expected in SCALES:  # the larger gain first
+        alone = _proposed(_after_linear(state, *refused), FLAT)
+        assert alone.parameters == (expected,)
+        refused.append(AttemptView(2 + len(refused), "s1", alone, REJECTED, None))
+    assert _proposed(_after_linear(state, *refused), FLAT).kind is ActionKind.JOINT
+
+
+def test_what_a_scale_taught_is_forgotten_once_the_lines_of_its_phase_were_placed() -> None:
+    state = _two(_state(SCALES, released=("background",), features=NEAR), 0.5)
+    both = _proposed(_after_linear(state), FLAT)
+    attempts = [AttemptView(2, "s1", both, REJECTED, None)]
+    alone = _proposed(_after_linear(state, *attempts), FLAT)
+    attempts.append(AttemptView(3, "s1", alone, REJECTED, None))
+    cell = alone.model_copy(update={"kind": ActionKind.LATTICE, "parameters": ("phase.P.cell",)})
+    attempts.append(AttemptView(4, "s1", cell, ACCEPTED, "s4"))
+    gains = {"phase.P.scale": 0.01, "phase.Q.scale": 0.0}  # much less than it promised before
+    placed = _two(_state(gains, released=("background", "phase.P.cell"), features=NEAR), 0.5)
+    view = _after_linear(state, *attempts, extra=(("s4", placed),))
+    assert _proposed(view, FLAT).parameters == ("phase.P.scale",)
+
+
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
 def test_atoms_of_a_mixture_stay_near_their_place_except_in_a_phase_that_rules_the_pattern(share: float) -> None:
     gains = {"phase.P.atom.Co.position": 0.5, "phase.P.atom.La.occupancy": 0.4}

@@ -65,7 +65,27 @@ def lessons(option: Option, state: str, view: GraphView) -> list[AttemptView]:
     """
     here = {phase.name for phase in view.states[state].phases}
     alike = [a for a in refused(state, view) if {phase.name for phase in view.states[a.parent].phases} == here]
-    return [a for a in alike if released_by(a.action) & set(option.selectors)]
+    placed = [a for a in alike if not _placed_since(option, view.states[a.parent], view.states[state])]
+    return [a for a in placed if _teaches(released_by(a.action), option)]
+
+
+def _placed_since(option: Option, before: FitState, now: FitState) -> bool:
+    """Return whether an option is one scale, refused where the cell of its phase was still held."""
+    if not option.rule.always or len(option.selectors) != 1:
+        return False
+    cell = option.selectors[0].replace(".scale", ".cell")
+    return cell in now.released and cell not in before.released
+
+
+def _teaches(tried: frozenset[str], option: Option) -> bool:
+    """Return whether what was released with something refused tells of an option.
+
+    Scales refused together say nothing of one by itself: it may have been another one's fault.
+    """
+    wanted = frozenset(option.selectors)
+    if option.rule.always and len(wanted) == 1 and len(tried) > 1:
+        return False
+    return bool(tried & wanted)
 
 
 def narrowed(option: Option, state: str, view: GraphView, thresholds: Thresholds) -> Option | None:

@@ -121,8 +121,9 @@ class RulesPlanner:
             begun = rule.always and any(a.action.kind in _LINEAR_KINDS for a in view.path(state))
             if begun and not self._placed(view.states[state]):
                 continue
-            for option in options_of(rule, view.states[state], context, self.thresholds):
-                left = narrowed(_held_scales(option) if begun else option, state, view, self.thresholds)
+            options = options_of(rule, view.states[state], context, self.thresholds)
+            for option in _scales(options, self.thresholds) if begun else options:
+                left = narrowed(option, state, view, self.thresholds)
                 if rule.name == "surface" and not surface_argued(state, view):
                     continue
                 if left is not None and not self._excluded(left, view.states[state]):
@@ -179,6 +180,16 @@ class RulesPlanner:
         )
 
 
-def _held_scales(option: Option) -> Option:
-    """Return what is left of the linear parameters once lines are in place: scales that were refused out of place."""
-    return option.without(frozenset(s for s in option.selectors if not s.endswith(".scale")))
+def _scales(options: list[Option], thresholds: Thresholds) -> list[Option]:
+    """Return what is left of the linear parameters once lines are in place: scales that were refused out of place.
+
+    All together, and each by itself: one phase whose lines are still out of place spoils the step of all.
+    """
+    found = []
+    for option in options:
+        held = option.without(frozenset(s for s in option.selectors if not s.endswith(".scale")))
+        found.append(held)
+        if len(held.selectors) > 1:
+            alone = [held.without(frozenset(held.selectors) - {selector}) for selector in held.selectors]
+            found += [one for one in alone if one.drop >= thresholds.relative_drop]
+    return found
