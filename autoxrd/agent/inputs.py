@@ -30,19 +30,21 @@ from autoxrd.io.source import input_error
 from autoxrd.planners.llm.settings import settings_from
 from autoxrd.planners.registry import PlannerInfo, planner_info
 
-__all__ = ["Further", "Request", "load_job"]
+__all__ = ["Measured", "Request", "load_job"]
 
 _FORM_FACTORS = ("neutral", "as_given")
 
 
 @dataclass(frozen=True, slots=True)
-class Further:
-    """A further pattern of the same sample: how it was measured, and what of it is used.
+class Measured:
+    """A pattern, how it was measured, and what of it is used.
 
     Args:
         pattern, instrument: files.
         anode, wavelength, radiation, geometry, monochromator_two_theta_deg: what no file says.
-        two_theta_limits, excluded_regions, background_terms: as in `Request`.
+        two_theta_limits: range to fit, degrees (microseconds over the time of flight).
+        excluded_regions: regions to leave out, same unit.
+        background_terms: number of background coefficients; None lets the engine's default stand.
     """
 
     pattern: Path
@@ -58,34 +60,20 @@ class Further:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Request(Measured):
     """What a user asks for.
 
     Args:
-        pattern, structures, instrument: files; the structures are those that are believed to be there.
+        structures: files of the structures that are believed to be there.
         candidates: files of structures that may be there; with candidates no structure is needed.
-        anode, wavelength, radiation, geometry, monochromator_two_theta_deg: what no file says.
-        two_theta_limits: range to fit, degrees (microseconds over the time of flight).
-        excluded_regions: regions to leave out, same unit.
-        background_terms: number of background coefficients; None lets the engine's default stand.
         form_factors: ``neutral`` or ``as_given`` (ions where the CIF has them).
         planner_settings: how a planner that asks a language model asks it (`LlmSettings`).
         standard: the phase whose amount was weighed, by its name in the job or the name of its CIF.
         others: further patterns of the same sample, refined together with the first.
     """
 
-    pattern: Path
     structures: tuple[Path, ...] = ()
     candidates: tuple[Path, ...] = ()
-    instrument: Path | None = None
-    anode: str | None = None
-    wavelength: str | None = None
-    radiation: str | None = None
-    geometry: str | None = None
-    monochromator_two_theta_deg: float | None = None
-    two_theta_limits: tuple[float, float] | None = None
-    excluded_regions: tuple[tuple[float, float], ...] = ()
-    background_terms: int | None = None
     form_factors: str = "neutral"
     engine: str = "rietx"
     planner: str = "rules"
@@ -93,7 +81,7 @@ class Request:
     policy: str = "default"
     budget: Budget = field(default_factory=Budget)
     standard: InternalStandard | None = None
-    others: tuple[Further, ...] = ()
+    others: tuple[Measured, ...] = ()
 
 
 def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
@@ -138,7 +126,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
     return job, _sources(request)
 
 
-def _measured(given: Request | Further, request: Request, axes: Sequence[str]) -> tuple[Pattern, Instrument]:
+def _measured(given: Measured, request: Request, axes: Sequence[str]) -> tuple[Pattern, Instrument]:
     """Read a pattern with its instrument."""
     pattern = read_pattern(given.pattern, axis=axis_of(given.instrument))
     _check_axis(pattern, axes, request)
@@ -230,19 +218,19 @@ def _standard(given: InternalStandard | None, structures: Sequence[CrystalStruct
     return replace(given, phase=found[0])
 
 
-def _engine_settings(request: Request | Further, pattern: Pattern, form_factors: str) -> dict[str, Any]:
+def _engine_settings(given: Measured, pattern: Pattern, form_factors: str) -> dict[str, Any]:
     if form_factors not in _FORM_FACTORS:
         known = " or ".join(_FORM_FACTORS)
         raise UserInputError("form_factors_unknown", f"The form factors are {known}, not {form_factors!r}.")
     settings: dict[str, Any] = {"form_factors": form_factors}
-    if request.background_terms is not None:
-        if not 1 <= request.background_terms <= 36:
+    if given.background_terms is not None:
+        if not 1 <= given.background_terms <= 36:
             raise UserInputError("background_terms_range", "The number of background terms must be 1 to 36.")
-        settings["background_terms"] = request.background_terms
-    if request.two_theta_limits is not None:
-        settings["two_theta_limits"] = _region(request.two_theta_limits, pattern, "--range")
-    if request.excluded_regions:
-        settings["excluded_regions"] = [_region(r, pattern, "--exclude") for r in request.excluded_regions]
+        settings["background_terms"] = given.background_terms
+    if given.two_theta_limits is not None:
+        settings["two_theta_limits"] = _region(given.two_theta_limits, pattern, "--range")
+    if given.excluded_regions:
+        settings["excluded_regions"] = [_region(r, pattern, "--exclude") for r in given.excluded_regions]
     return settings
 
 

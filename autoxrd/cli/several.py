@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autoxrd.agent.inputs import Further
+    from autoxrd.agent.inputs import Measured
 
 __all__ = ["further_of"]
 
@@ -26,13 +26,13 @@ _MARK = re.compile(rf",\s*(?=(?:{'|'.join(_KEYS)})=)")
 _KEYED = re.compile(r",\s*([A-Za-z_-]+)=")
 
 
-def further_of(text: str) -> Further:
+def further_of(text: str) -> Measured:
     """Read what ``--with`` says: a file, and after commas how it was measured.
 
     Raises:
         UserInputError: ``with_invalid``, ``range_invalid``.
     """
-    from autoxrd.agent.inputs import Further
+    from autoxrd.agent.inputs import Measured
 
     name, *parts = _MARK.split(text)
     unknown = [key for part in (name, *parts) for key in _KEYED.findall(part)]
@@ -47,7 +47,7 @@ def further_of(text: str) -> Further:
         elif key in given:
             raise _invalid(f"{key!r} is given twice")
         given[key] = value.strip()
-    return Further(
+    return Measured(
         pattern=Path(name.strip()),
         instrument=Path(given["instrument"]) if "instrument" in given else None,
         anode=given.get("anode"),

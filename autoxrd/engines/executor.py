@@ -110,17 +110,8 @@ class ProtocolSession:
         structures: Sequence[CrystalStructure],
         settings: Mapping[str, object],
     ) -> Snapshot:
-        request = {
-            "axis": pattern.axis.value,
-            "instrument": _instrument_json(instrument),
-            "structures": [structure_json(structure) for structure in structures],
-            "settings": dict(settings),
-        }
-        with _Folder(self) as folder:
-            (folder / "input.json").write_text(json.dumps(request), encoding="utf-8")
-            np.savez(folder / "pattern.npz", x=pattern.x, y=pattern.y, sigma=pattern.sigma)
-            self._ask("prepare", folder)
-            return Snapshot(self.name, _read(folder / "snapshot.out"))
+        request = _described(pattern, instrument, settings)
+        return self._first(request, structures, {"pattern.npz": pattern})
 
     def prepare_several(self, histograms: Sequence[Histogram], structures: Sequence[CrystalStructure]) -> Snapshot:
         """Build the first snapshot of several histograms of one sample; the engine must be one that can.
@@ -132,21 +123,19 @@ class ProtocolSession:
         return self._repeated(lambda: self._prepare_several(histograms, structures))
 
     def _prepare_several(self, histograms: Sequence[Histogram], structures: Sequence[CrystalStructure]) -> Snapshot:
-        described = [
-            {
-                "name": histogram.name,
-                "axis": histogram.pattern.axis.value,
-                "instrument": _instrument_json(histogram.instrument),
-                "settings": dict(histogram.settings),
-            }
-            for histogram in histograms
-        ]
-        request = {"histograms": described, "structures": [structure_json(structure) for structure in structures]}
+        described = [{"name": h.name, **_described(h.pattern, h.instrument, h.settings)} for h in histograms]
+        patterns = {f"pattern.{number}.npz": histogram.pattern for number, histogram in enumerate(histograms)}
+        return self._first({"histograms": described}, structures, patterns)
+
+    def _first(
+        self, request: dict[str, object], structures: Sequence[CrystalStructure], patterns: Mapping[str, Pattern]
+    ) -> Snapshot:
+        """Ask for the first snapshot; the patterns lie in the folder under their names."""
+        request["structures"] = [structure_json(structure) for structure in structures]
         with _Folder(self) as folder:
             (folder / "input.json").write_text(json.dumps(request), encoding="utf-8")
-            for number, histogram in enumerate(histograms):
-                pattern = histogram.pattern
-                np.savez(folder / f"pattern.{number}.npz", x=pattern.x, y=pattern.y, sigma=pattern.sigma)
+            for name, pattern in patterns.items():
+                np.savez(folder / name, x=pattern.x, y=pattern.y, sigma=pattern.sigma)
             self._ask("prepare", folder)
             return Snapshot(self.name, _read(folder / "snapshot.out"))
 
@@ -319,6 +308,11 @@ def _read(path: Path) -> bytes:
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _described(pattern: Pattern, instrument: Instrument, settings: Mapping[str, object]) -> dict[str, object]:
+    """Return what an engine is told of a pattern beside its arrays."""
+    return {"axis": pattern.axis.value, "instrument": _instrument_json(instrument), "settings": dict(settings)}
 
 
 def _instrument_json(instrument: Instrument) -> dict[str, object]:

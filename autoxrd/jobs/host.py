@@ -30,7 +30,7 @@ from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.leases import Lease
 
-__all__ = ["answer_to", "main", "serve", "step_aside"]
+__all__ = ["answer_to", "main", "run", "serve", "step_aside"]
 
 MODEL_OUT = "model_unavailable"
 """The language model cannot be reached, and the job asked to wait for it."""
@@ -85,8 +85,12 @@ def step_aside() -> None:
     os.nice(STEP_NICE)
 
 
-def main() -> None:
-    """Run the loop on this process's own streams."""
+def run(make: Callable[[Database, SessionCache, Settings], Advancer]) -> None:
+    """Run the loop on this process's own streams.
+
+    Args:
+        make: gives what does a step, from the database, the engines that are kept alive and the settings.
+    """
     step_aside()
     answers = own_answers()
     settings = Settings()
@@ -94,9 +98,14 @@ def main() -> None:
     with Database(settings.database(), settings.artifacts_dir(), durable=False) as database:
         sessions = SessionCache(settings.engines_per_slot)
         try:
-            serve(Workshop(database, sessions, settings).advance, sys.stdin, answers)
+            serve(make(database, sessions, settings), sys.stdin, answers)
         finally:
             sessions.close()
+
+
+def main() -> None:
+    """Do what the workshop does."""
+    run(lambda database, sessions, settings: Workshop(database, sessions, settings).advance)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from autoxrd.science.unexplained import find_unexplained
 from autoxrd.science.visible import absent_phases, share_features
 from autoxrd.science.widths import width_features
 
-__all__ = ["measure"]
+__all__ = ["measure", "phase_summaries", "quality_of"]
 
 _STATISTICS = (
     "rwp",
@@ -79,14 +79,15 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
     absent = absent_phases(features, context.settings.shares)
     features |= _local_features(result, aligned, context, tuple(i for i, name in enumerate(names) if name in absent))
     features |= gain_features(result, statistics)
-    features["intensity.misfit"] = _intensity_misfit(bragg, intensity_shares(result).tolist())
+    shares = intensity_shares(result).tolist()
+    features["intensity.misfit"] = _intensity_misfit(bragg, shares)
     return Measures(
-        quality=_quality(statistics, bragg),
+        quality=quality_of(statistics, bragg),
         features=dict(sorted(features.items())),
         violations=check_all(result, context),
         complexity=complexity_of(result, context.limits),
         unexplained_peaks=unexplained.peaks,
-        phases=_phases(result, bragg),
+        phases=phase_summaries(result, bragg, shares),
         notices=_notices(result, statistics, context)
         + spectral_notices(aligned.frame, context.instrument, unexplained.peaks),
     )
@@ -147,7 +148,8 @@ def _intensity_misfit(bragg: dict[str, float | None], shares: Sequence[float]) -
     return plain(sum(share * value for share, value in known) / total)
 
 
-def _quality(statistics: FitStatistics, bragg: dict[str, float | None]) -> Quality:
+def quality_of(statistics: FitStatistics, bragg: dict[str, float | None]) -> Quality:
+    """Return the figures of a fit's statistics, with R_Bragg by phase."""
     return Quality(
         rp=statistics.rp,
         rwp=statistics.rwp,
@@ -162,8 +164,10 @@ def _quality(statistics: FitStatistics, bragg: dict[str, float | None]) -> Quali
     )
 
 
-def _phases(result: FitArrays, bragg: dict[str, float | None]) -> tuple[PhaseSummary, ...]:
-    shares = intensity_shares(result)
+def phase_summaries(
+    result: FitArrays, bragg: Mapping[str, float | None], shares: Sequence[float | None]
+) -> tuple[PhaseSummary, ...]:
+    """Return the phases of a fit, with R_Bragg by name and the share of the calculated intensity in their order."""
     return tuple(
         PhaseSummary(
             name=phase.name,
@@ -171,7 +175,7 @@ def _phases(result: FitArrays, bragg: dict[str, float | None]) -> tuple[PhaseSum
             weight_fraction=phase.weight_fraction,
             cell=dict(phase.cell),
             r_bragg=bragg[phase.name],
-            intensity_share=float(share),
+            intensity_share=share,
         )
         for phase, share in zip(result.phases, shares, strict=True)
     )

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from autoxrd.domain.naming import HISTOGRAM, full_name
-from autoxrd.domain.state import Feature, PhaseSummary, Quality, Violation
+from autoxrd.domain.state import Feature, Violation
 from autoxrd.science.complexity import complexity_of
 from autoxrd.science.features import plain
 from autoxrd.science.gains import gain_features
 from autoxrd.science.inputs import FitArrays, MeasureContext, Measures
-from autoxrd.science.observe import measure
-from autoxrd.science.statistics import FitStatistics, fit_statistics
+from autoxrd.science.observe import measure, phase_summaries, quality_of
+from autoxrd.science.statistics import fit_statistics
 
 __all__ = ["measure_several"]
 
@@ -64,8 +64,9 @@ def measure_several(result: _Several, contexts: Mapping[str, MeasureContext]) ->
     features |= {name: _largest(name, parts) for name in _WORST}
     features |= {n: f for part in parts.values() for n, f in part.features.items() if n.startswith("cell_change.")}
     features |= gain_features(result, statistics)
+    bragg = _r_bragg(parts)
     return Measures(
-        quality=_quality(statistics, parts),
+        quality=quality_of(statistics, bragg),
         features=dict(sorted(features.items())),
         violations=_violations(parts),
         complexity=complexity_of(result, first.limits),
@@ -74,7 +75,7 @@ def measure_several(result: _Several, contexts: Mapping[str, MeasureContext]) ->
             for name, part in parts.items()
             for peak in part.unexplained_peaks
         ),
-        phases=_phases(result, parts),
+        phases=phase_summaries(result, bragg, _shares(parts)),
         notices=tuple(
             (code, f"Histogram {name}: {text}") for name, part in parts.items() for code, text in part.notices
         ),
@@ -86,21 +87,6 @@ def _largest(name: str, parts: Mapping[str, Measures]) -> Feature:
     found = [part.features[name] for part in parts.values()]
     known = [feature for feature in found if feature.available and feature.value is not None]
     return max(known, key=lambda feature: feature.value or 0.0) if known else found[0]
-
-
-def _quality(statistics: FitStatistics, parts: Mapping[str, Measures]) -> Quality:
-    return Quality(
-        rp=statistics.rp,
-        rwp=statistics.rwp,
-        rexp=statistics.rexp,
-        gof=statistics.gof,
-        chi2=statistics.chi2,
-        rwp_no_background=statistics.rwp_no_background,
-        n_points=statistics.n_points,
-        n_parameters=statistics.n_parameters,
-        abs_residual=statistics.abs_residual,
-        r_bragg=_r_bragg(parts),
-    )
 
 
 def _r_bragg(parts: Mapping[str, Measures]) -> dict[str, float | None]:
@@ -126,19 +112,10 @@ def _violations(parts: Mapping[str, Measures]) -> tuple[Violation, ...]:
     return tuple(sorted(found.values(), key=lambda v: v.severity == "soft"))
 
 
-def _phases(result: FitArrays, parts: Mapping[str, Measures]) -> tuple[PhaseSummary, ...]:
-    r_bragg, phases = _r_bragg(parts), []
-    for index, phase in enumerate(result.phases):
-        shares = [part.phases[index].intensity_share for part in parts.values()]
-        known = [share for share in shares if share is not None]
-        phases.append(
-            PhaseSummary(
-                name=phase.name,
-                space_group=phase.space_group,
-                weight_fraction=phase.weight_fraction,
-                cell=dict(phase.cell),
-                r_bragg=r_bragg[phase.name],
-                intensity_share=sum(known) / len(known) if known else None,
-            )
-        )
-    return tuple(phases)
+def _shares(parts: Mapping[str, Measures]) -> list[float | None]:
+    """Return the mean share of each phase in the calculated intensity over the histograms that tell one."""
+    found: list[float | None] = []
+    for phases in zip(*(part.phases for part in parts.values()), strict=True):
+        known = [phase.intensity_share for phase in phases if phase.intensity_share is not None]
+        found.append(sum(known) / len(known) if known else None)
+    return found

@@ -11,9 +11,9 @@ from axg_axial import AXIAL_FLOOR, axial_start
 from axg_edits import apply_edits
 from axg_gains import release_gains
 from axg_lebail import match_intensities
-from axg_model import build_model
+from axg_model import Model, build_model
 from axg_names import Catalog, Column, build_catalog
-from axg_pattern import Engine
+from axg_pattern import Computed, Engine
 from axg_report import floor_notices, parameter_rows, phase_rows, reflection_arrays, tell_greatest
 from axg_solve import Limits, Outcome, limits_of, refine
 from axg_state import State
@@ -21,7 +21,18 @@ from axg_uncertainty import uncertainty_rows
 from axg_version import version
 from axr_wire import Refused
 
-__all__ = ["AXIAL_SEED", "ending", "execute", "figures", "note_absent", "note_unmatched", "short_notices"]
+__all__ = [
+    "AXIAL_SEED",
+    "arrays_of",
+    "ending",
+    "execute",
+    "figures",
+    "freed_by",
+    "note_absent",
+    "note_unmatched",
+    "record_of",
+    "short_notices",
+]
 
 MOST_ALIKE = 4
 AXIAL_SEED = 0.01
@@ -58,8 +69,7 @@ def execute(state: State, command: dict[str, Any]) -> _Result:
     columns = [column for column in columns if column.name not in outcome.absent]
     note_absent(outcome)
     if columns and command["cycles"] > 0:
-        record = {"released": list(command["released"]), "esds": outcome.esds(catalog.columns)}
-        state = replace(state, last=record | {"cycles": outcome.cycles, "status": outcome.status})
+        state = replace(state, last=record_of(command, catalog, outcome))
     return _report(state, command, columns, limits, outcome)
 
 
@@ -69,6 +79,26 @@ def _seed_axial(state: State, columns: list[Column]) -> State:
         return state
     start = AXIAL_SEED if state.mode == "lebail" else max(axial_start(state, columns), AXIAL_SEED)
     return replace(state.with_values({"profile.S/L": start, "profile.H/L": start}), last={})
+
+
+def record_of(command: dict[str, Any], catalog: Catalog, outcome: Outcome) -> dict[str, Any]:
+    """Return what a state keeps of the fit that made it."""
+    record = {"released": list(command["released"]), "esds": outcome.esds(catalog.columns)}
+    return record | {"cycles": outcome.cycles, "status": outcome.status}
+
+
+def freed_by(command: dict[str, Any], catalog: Catalog) -> dict[str, list[str]]:
+    """Return the columns that each released selector frees."""
+    return {name: list(catalog.selectors[name]) for pattern in command["released"] for name in catalog.match(pattern)}
+
+
+def arrays_of(
+    model: Model, seen: Computed, reflections: dict[str, np.ndarray], covariance: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return curves, reflections and covariance of one histogram, by the names of the protocol."""
+    arrays = {"x": model.x, "y_obs": model.y, "sigma": model.sigma, "y_calc": seen.y, "background": seen.background}
+    arrays |= {"phase_patterns": seen.parts, "covariance": covariance}
+    return arrays | {f"reflections_{key}": value for key, value in reflections.items()}
 
 
 def note_unmatched(catalog: Catalog, released: list[str], outcome: Outcome) -> None:
@@ -124,17 +154,12 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
         ],
         "gains": {} if gained is None else gained.gains,
         "gain_counts": {} if gained is None else gained.counts,
-        "selectors": {
-            name: list(catalog.selectors[name]) for pattern in command["released"] for name in catalog.match(pattern)
-        },
+        "selectors": freed_by(command, catalog),
         "engine_version": version(),
         "mode": state.mode,
         "esd_kind": "gof_scaled",
     }
-    arrays = {"x": model.x, "y_obs": model.y, "sigma": model.sigma, "y_calc": seen.y, "background": seen.background}
-    arrays |= {"phase_patterns": seen.parts, "covariance": outcome.covariance}
-    arrays |= {f"reflections_{key}": value for key, value in reflections.items()}
-    return state, meta, arrays
+    return state, meta, arrays_of(model, seen, reflections, outcome.covariance)
 
 
 def ending(outcome: Outcome) -> dict[str, Any]:

@@ -6,7 +6,7 @@ only in the direction that leads away from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,6 +40,7 @@ __all__ = [
     "roughness_steps",
     "texture_steps",
     "too_large",
+    "ways_of",
 ]
 
 RANK = 1e-7
@@ -120,7 +121,7 @@ def release_gains(
         else:
             gains[selector], counts[selector] = left_to_gain(problem, names, blocked), 0
     add_equal(model, problem, catalog, base, rest, gains, counts)
-    add_apart(model, problem, blocked, base, rest, gains, counts)
+    add_apart(model, problem, catalog, blocked, base, rest, gains, counts)
     _add_terms(model, base, rest, gains, counts)
     _add_axial(model, problem, base, rest, gains)
     _add_textures(engine, seen, base, rest, gains, counts)
@@ -167,22 +168,29 @@ def _problem(
     columns = tuple(column for name, column in catalog.columns.items() if name in wanted)
     apart = moved_apart(model, free)
     jacobian = engine.compute(seen.values, columns + tuple(apart)).jacobian / model.sigma
-    ways = {}
-    for column in columns:
-        lower, upper = limits.get(column.name, (column.lower, column.upper))
-        value = seen.values[column.name]
-        ways[column.name] = 1 if value <= lower else (-1 if value >= upper else 0)
     names = tuple(column.name for column in free)
     given = seen.values.get("profile.S/L")  # none over the time of flight
     unknown = "profile.S/L" not in names and given is not None and given <= AXIAL_FLOOR
     return Linearised(
         residual=(seen.y - model.y) / model.sigma,
         columns={column.name: row for column, row in zip(columns, jacobian, strict=False)},
-        ways=ways,
+        ways=ways_of(columns, seen.values, limits),
         free=names,
         axial=axial_steps(model, seen) if unknown else None,
         apart={column.name: row for column, row in zip(apart, jacobian[len(columns) :], strict=True)},
     )
+
+
+def ways_of(
+    columns: Sequence[Column], values: dict[str, float], limits: dict[str, tuple[float, float]]
+) -> dict[str, int]:
+    """Return into which direction each column may go: 1 or -1 from a limit that it sits on, 0 into both."""
+    ways = {}
+    for column in columns:
+        lower, upper = limits.get(column.name, (column.lower, column.upper))
+        value = values[column.name]
+        ways[column.name] = 1 if value <= lower else (-1 if value >= upper else 0)
+    return ways
 
 
 def moved_apart(model: Model, free: list[Column]) -> list[Column]:
@@ -237,6 +245,7 @@ def add_equal(
 def add_apart(
     model: Model,
     problem: Linearised,
+    catalog: Catalog,
     blocked: set[str],
     base: np.ndarray,
     rest: np.ndarray,
@@ -244,12 +253,13 @@ def add_apart(
     counts: dict[str, int],
 ) -> None:
     """Add what atoms that share a displacement parameter would win by their own; what is left where they have them."""
-    alone = build_catalog(replace(model, state=replace(model.state, equal_uiso=())))
+    shared = model.state.equal_uiso
+    alone = build_catalog(replace(model, state=replace(model.state, equal_uiso=()))) if shared else catalog
     for phase in model.state.phases:
         name, selector = f"phase.{phase.name}.uiso{APART}", f"phase.{phase.name}.uiso"
         own = tuple(column for column in alone.selectors[selector] if column.endswith(".uiso"))
         free = tuple(column for column in own if column in problem.free)
-        if phase.name in model.state.equal_uiso:
+        if phase.name in shared:
             # the shared one is free already: of n sites n - 1 are new
             moves = [alone.columns[column].moves for column in own if column not in free]
             known = [np.sum([f * problem.apart[k] for k, f in m], axis=0) for m in moves if m[0][0] in problem.apart]

@@ -14,7 +14,7 @@ from axg_joint import STRAIN, JointState, bare, encode_any, joint_catalog
 from axg_model import Model, build_model, cell_of, phase_entry, set_parameters
 from axg_names import build_catalog
 from axg_pattern import Computed, Engine
-from axg_project import G2sc, Written, add_histogram, evaluated, forget_place, put_atoms, put_linked
+from axg_project import G2sc, Written, add_histogram, computed_once, forget_place, put_atoms, put_linked
 from axr_wire import Refused
 from GSASII import GSASIIlattice as G2lat
 from GSASII import GSASIIspc as G2spc
@@ -76,11 +76,7 @@ def _project(state: JointState, models: list[Model], released: set[str], folder:
         ]
         for number in range(len(models[0].state.phases)):
             _phase(project, histograms, state, models, number, own)
-        project.data["Controls"]["data"]["max cyc"] = 0
-        project.data["Covariance"] = {"data": {}}
-        project.index_ids()
-        answer = evaluated(path)
-        project.reload()
+        answer = computed_once(project, path)
     forget_place(project, folder)
     for left in (*folder.glob("refinement.bak*.gpx"), *folder.glob("histogram_*.xye")):
         left.unlink()

@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 from axg_axial import AXIAL_FLOOR, axial_start
-from axg_fit import AXIAL_SEED, ending, figures, note_absent, note_unmatched, short_notices
+from axg_fit import (
+    AXIAL_SEED,
+    arrays_of,
+    ending,
+    figures,
+    freed_by,
+    note_absent,
+    note_unmatched,
+    record_of,
+    short_notices,
+)
 from axg_joint import JointState, first_strains, full, joint_catalog, local
 from axg_joint_edits import apply_joint_edits
 from axg_joint_gains import joint_gains
@@ -21,7 +31,7 @@ from axg_prepare import prepare
 from axg_report import reflection_arrays
 from axg_solve import Kit, Outcome, limits_of, refine
 from axg_version import version
-from axr_wire import Refused
+from axr_wire import Refused, read_arrays
 
 __all__ = ["execute_joint", "prepare_joint"]
 
@@ -40,8 +50,6 @@ def prepare_joint(request: dict[str, Any], folder: Path) -> JointState:
     Raises:
         Refused: the input cannot be refined by this engine.
     """
-    from axr_wire import read_arrays
-
     given = request["histograms"]
     names = tuple(str(item["name"]) for item in given)
     if len(names) < 2 or len(set(names)) != len(names) or not all(name.replace("_", "").isalnum() for name in names):
@@ -83,8 +91,7 @@ def execute_joint(state: JointState, command: dict[str, Any]) -> _Result:
     columns = [column for column in columns if column.name not in outcome.absent]
     note_absent(outcome)
     if columns and command["cycles"] > 0:
-        record = {"released": list(command["released"]), "esds": outcome.esds(catalog.columns)}
-        state = replace(state, last=record | {"cycles": outcome.cycles, "status": outcome.status})
+        state = replace(state, last=record_of(command, catalog, outcome))
     return _reported(state, command, columns, limits, outcome)
 
 
@@ -126,11 +133,7 @@ def _reported(
         "notices": [list(item) for item in short_notices([*state.notices, *outcome.notices, *whole.notices(), *notes])],
         "gains": {} if gained is None else gained.gains,
         "gain_counts": {} if gained is None else gained.counts,
-        "selectors": {
-            name: list(whole.catalog.selectors[name])
-            for pattern in command["released"]
-            for name in whole.catalog.match(pattern)
-        },
+        "selectors": freed_by(command, whole.catalog),
         "engine_version": version(),
         "mode": state.mode,
         "esd_kind": "gof_scaled",
@@ -152,8 +155,6 @@ def _arrays(whole: Whole) -> dict[str, np.ndarray]:
     """Return the covariance, and the curves and reflections of each histogram under its number."""
     arrays = {"covariance": whole.outcome.covariance}
     for number, (model, seen) in enumerate(zip(whole.models, whole.seen, strict=True)):
-        own = {"x": model.x, "y_obs": model.y, "sigma": model.sigma, "y_calc": seen.y, "background": seen.background}
-        own |= {"phase_patterns": seen.parts, "covariance": whole.outcomes[number][0].covariance}
-        own |= {f"reflections_{key}": value for key, value in whole.reflections[number].items()}
+        own = arrays_of(model, seen, whole.reflections[number], whole.outcomes[number][0].covariance)
         arrays |= {f"{number}.{key}": value for key, value in own.items()}
     return arrays

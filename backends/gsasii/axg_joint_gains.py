@@ -25,6 +25,7 @@ from axg_gains import (
     roughness_steps,
     texture_steps,
     too_large,
+    ways_of,
 )
 from axg_joint import bare, full
 from axg_joint_solve import local_columns
@@ -58,7 +59,7 @@ def joint_gains(whole: Whole) -> tuple[Gained, list[tuple[str, Held]]]:
         counts[selector] = len(new)
         gains[selector] = gain_alone(problem, new, base, rest) if new else left_to_gain(problem, names, blocked)
     add_equal(whole.models[0], problem, whole.catalog, base, rest, gains, counts)
-    add_apart(whole.models[0], problem, blocked, base, rest, gains, counts)
+    add_apart(whole.models[0], problem, whole.catalogs[0], blocked, base, rest, gains, counts)
     for number, engine in enumerate(engines):
         place = _Place(whole, number, base, rest)
         axials += _add_own(place, problem, gains, counts)
@@ -100,15 +101,10 @@ def _problem(whole: Whole, engines: list[Engine], groups: dict[str, tuple[str, .
         found = engine.compute(seen.values, tuple(column for _, column in places))
         jacobian[[k for k, _ in places], part] = found.jacobian / engine.model.sigma
         residual[part] = (seen.y - engine.model.y) / engine.model.sigma
-    ways = {}
-    for column in columns:
-        lower, upper = whole.limits.get(column.name, (column.lower, column.upper))
-        value = values[column.name]
-        ways[column.name] = 1 if value <= lower else (-1 if value >= upper else 0)
     return Linearised(
         residual=residual,
         columns={column.name: row for column, row in zip(columns[: len(columns) - len(apart)], jacobian, strict=False)},
-        ways=ways,
+        ways=ways_of(columns, values, whole.limits),
         free=tuple(column.name for column in whole.columns),
         axial=None,
         apart={c.name: row for c, row in zip(apart, jacobian[len(columns) - len(apart) :], strict=True)},

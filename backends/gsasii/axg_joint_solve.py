@@ -11,8 +11,7 @@ from axg_model import build_model
 from axg_names import Catalog, Column
 from axg_pattern import Engine
 from axg_restraints import Restraints
-from axg_solve import Outcome
-from axr_wire import Refused
+from axg_solve import Outcome, Residuals
 
 __all__ = ["JointResiduals", "joint_guard", "joint_strains", "local_columns", "member_outcome"]
 
@@ -25,8 +24,8 @@ def local_columns(
     return [(k, column) for k, column in found if column is not None]
 
 
-class JointResiduals:
-    """The least-squares problem of one pass over all histograms.
+class JointResiduals(Residuals):
+    """All histograms, one after the other.
 
     Args:
         state: where the pass starts.
@@ -34,36 +33,16 @@ class JointResiduals:
         share: of GSAS-II's windows.
     """
 
-    hidden = 0
-    """Parameters that are solved for at every step beside the free ones: none."""
-
     def __init__(self, state: JointState, free: tuple[Column, ...], share: float) -> None:
-        self.state, self.free = state, free
-        self.base = state.values
-        self.origin = np.array([self.base[column.name] for column in free])
+        self.state = state
         self._engines = [Engine(build_model(member), share) for member in state.members]
         self.structures = tuple(engine.structures for engine in self._engines)
         self._restraints = Restraints(state.members[0])
-        self.points = sum(engine.x.size for engine in self._engines) + len(self._restraints)
+        points = sum(engine.x.size for engine in self._engines) + len(self._restraints)
+        super().__init__(state.values, free, points)
 
-    def moved(self, theta: np.ndarray) -> dict[str, float]:
-        """Return every number at some values of the free ones."""
-        moved = dict(self.base)
-        for column, shift in zip(self.free, theta - self.origin, strict=True):
-            for key, weight in column.moves:
-                moved[key] = moved[key] + weight * float(shift)
-        return moved
-
-    def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def computed(self, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted residuals over all histograms, and the model's Jacobian."""
-        try:
-            return self._computed(self.moved(theta))
-        except Refused as error:
-            if error.kind != "diverged":
-                raise
-            return np.full(self.points, np.inf), np.zeros((len(self.free), self.points))
-
-    def _computed(self, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
         residual, jacobian, at = np.zeros(self.points), np.zeros((len(self.free), self.points)), 0
         for number, engine in enumerate(self._engines):
             places = local_columns(self.free, number, self.state, values)

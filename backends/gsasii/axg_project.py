@@ -27,7 +27,7 @@ __all__ = [
     "G2sc",
     "Written",
     "add_histogram",
-    "evaluated",
+    "computed_once",
     "forget_place",
     "put_atoms",
     "put_linked",
@@ -84,15 +84,21 @@ def write_project(model: Model, released: set[str], folder: Path) -> Written:
         for number, phase in enumerate(state.phases):
             _phase(project, histogram, model, number, released)
             assert phase.name in project.data["Phases"]
-        project.data["Controls"]["data"]["max cyc"] = 0
-        project.data["Covariance"] = {"data": {}}
-        project.index_ids()
-        answer = evaluated(path)
-        project.reload()
+        answer = computed_once(project, path)
     forget_place(project, folder)
     for left in folder.glob("refinement.bak*.gpx"):
         left.unlink()
     (folder / "pattern.xye").unlink()
+    return answer
+
+
+def computed_once(project: Any, path: Path) -> Written:
+    """Let GSAS-II compute a project that is complete, and refine nothing."""
+    project.data["Controls"]["data"]["max cyc"] = 0
+    project.data["Covariance"] = {"data": {}}
+    project.index_ids()
+    answer = _evaluated(path)
+    project.reload()
     return answer
 
 
@@ -185,7 +191,7 @@ def _lines_entry(
         linked["Pref.Ori."][5][name] = numbers[f"{both}{name}"]
 
 
-def evaluated(path: Path) -> Written:
+def _evaluated(path: Path) -> Written:
     """Let GSAS-II compute the pattern without refining; believe the return value, not a stored result."""
     error, _ = G2strIO.ReadCheckConstraints(str(path))
     if error:

@@ -20,7 +20,7 @@ from axg_restraints import Restraints
 from axg_state import State
 from axr_wire import Refused
 
-__all__ = ["Kit", "Limits", "Outcome", "limits_of", "refine"]
+__all__ = ["Kit", "Limits", "Outcome", "Residuals", "limits_of", "refine"]
 
 PASSES = 4
 """A pass holds windows and reflection lists where it starts; a fit that moved far is taken up again this often."""
@@ -179,8 +179,46 @@ def _gone(columns: list[Column], values: dict[str, float]) -> list[str]:
     return [name for name in small if values[name] >= 0.0]
 
 
-class _Residuals:
-    """The least-squares problem of one pass: data, restraints, and intensities that follow in a profile match.
+class Residuals:
+    """The least-squares problem of one pass, of one histogram or of several: `computed` says what it is made of.
+
+    Args:
+        values: every number where the pass starts.
+        free: columns that may move.
+        points: number of observations, restraints included.
+    """
+
+    hidden = 0
+    """Parameters that are solved for at every step beside the free ones."""
+
+    def __init__(self, values: dict[str, float], free: tuple[Column, ...], points: int) -> None:
+        self.free, self.base, self.points = free, dict(values), points
+        self.origin = np.array([self.base[column.name] for column in free])
+
+    def moved(self, theta: np.ndarray) -> dict[str, float]:
+        """Return every number at some values of the free ones."""
+        moved = dict(self.base)
+        for column, shift in zip(self.free, theta - self.origin, strict=True):
+            for key, weight in column.moves:
+                moved[key] = moved[key] + weight * float(shift)
+        return moved
+
+    def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weighted residuals and the model's Jacobian; infinite residuals where there is no model."""
+        try:
+            return self.computed(self.moved(theta))
+        except Refused as error:
+            if error.kind != "diverged":
+                raise
+            return np.full(self.points, np.inf), np.zeros((len(self.free), self.points))
+
+    def computed(self, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Return weighted residuals, shape (n,), and the model's Jacobian, shape (k, n), at given values."""
+        raise NotImplementedError
+
+
+class _Residuals(Residuals):
+    """One histogram: data, restraints, and intensities that follow in a profile match.
 
     Args:
         state: where the pass starts.
@@ -189,28 +227,12 @@ class _Residuals:
     """
 
     def __init__(self, state: State, free: tuple[Column, ...], share: float) -> None:
-        self.state, self.free = state, free
-        self.base = dict(state.values)
-        self.origin = np.array([self.base[column.name] for column in free])
-        self.hidden = 0
-        """Intensities that were solved for."""
+        self.state = state
         self._engine, self._restraints = Engine(build_model(state), share), Restraints(state)
         self.structures = self._engine.structures
-        self.points = self._engine.x.size + len(self._restraints)
+        super().__init__(state.values, free, self._engine.x.size + len(self._restraints))
 
-    def moved(self, theta: np.ndarray) -> dict[str, float]:
-        """Return every number at some values of the free ones."""
-        return _moved(self.base, self.free, theta - self.origin)
-
-    def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        try:
-            return self._computed(self.moved(theta))
-        except Refused as error:
-            if error.kind != "diverged":
-                raise
-            return np.full(self.points, np.inf), np.zeros((len(self.free), self.points))
-
-    def _computed(self, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+    def computed(self, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
         model = self._engine.model
         if self.state.mode == "lebail":
             point = matched_point(self._engine, values, self.free)
@@ -241,14 +263,6 @@ def _pass(
         raise Refused("diverged", "fit_failed", "The model cannot be computed where the fit starts.")
     fit = without_hidden(fit, problem.points, problem.hidden)
     return state.with_values(problem.moved(fit.theta)), fit
-
-
-def _moved(values: dict[str, float], columns: tuple[Column, ...], shifts: np.ndarray) -> dict[str, float]:
-    moved = dict(values)
-    for column, shift in zip(columns, shifts, strict=True):
-        for key, weight in column.moves:
-            moved[key] = moved[key] + weight * float(shift)
-    return moved
 
 
 def _take(fit: Fit, columns: list[Column], outcome: Outcome) -> None:

@@ -16,6 +16,7 @@ import pytest
 from autoxrd.engines.gsasii import GsasiiEngine
 from tests.agent.checks import check_graph
 from tests.agent.conftest import Run
+from tests.support.engines import need
 
 pytestmark = [pytest.mark.real, pytest.mark.gsasii]
 
@@ -26,9 +27,7 @@ FRACTION = 0.005
 
 
 def _refine(autoxrd: Run, out: Path, *words: object) -> dict[str, Any]:
-    usable, reason = GsasiiEngine().available()
-    if not usable:
-        pytest.skip(reason)
+    need(GsasiiEngine())
     done = autoxrd("refine", *words, "--engine", "gsasii", "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     check_graph(out)

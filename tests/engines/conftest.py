@@ -13,15 +13,14 @@ from autoxrd.engines.gsasii import GsasiiEngine
 from autoxrd.engines.protocol import EngineResult, Snapshot
 from autoxrd.engines.rietx import RietxEngine
 from tests.engines.samples import FLUORITE, LAB, ZINCITE, simulated, values
+from tests.support.engines import need
 
 
 @pytest.fixture(scope="session")
 def rietx() -> Iterator[ProtocolSession]:
     """A session with rietx; skipped where it is not installed."""
     engine = RietxEngine()
-    usable, reason = engine.available()
-    if not usable:
-        pytest.skip(reason)
+    need(engine)
     session = engine.start()
     yield session
     session.close()
@@ -31,12 +30,17 @@ def rietx() -> Iterator[ProtocolSession]:
 def gsasii() -> Iterator[ProtocolSession]:
     """A session with GSAS-II; skipped where it is not configured."""
     engine = GsasiiEngine()
-    usable, reason = engine.available()
-    if not usable:
-        pytest.skip(reason)
+    need(engine)
     session = engine.start()
     yield session
     session.close()
+
+
+@pytest.fixture(params=["rietx", pytest.param("gsasii", marks=pytest.mark.gsasii)])
+def either(request: pytest.FixtureRequest) -> ProtocolSession:
+    """A session with each of the two in turn."""
+    session: ProtocolSession = request.getfixturevalue(request.param)
+    return session
 
 
 @dataclass(frozen=True)

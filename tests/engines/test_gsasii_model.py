@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 
-from autoxrd.domain.action import Bound
 from autoxrd.engines.encoding import structure_json
 from autoxrd.engines.executor import ProtocolSession
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult
 from autoxrd.errors import UserInputError
-from tests.engines.samples import FLUORITE, LAB, NEUTRON, RUTILE, ZINCITE, parameter, simulated, values
+from tests.engines.samples import FLUORITE, LAB, RUTILE, ZINCITE, parameter, simulated, values
 
 pytestmark = pytest.mark.gsasii
 
@@ -52,31 +50,6 @@ def test_the_atoms_of_a_phase_can_share_one_displacement_parameter(gsasii: Proto
     with pytest.raises(UserInputError) as caught:
         gsasii.execute(root, EngineCommand(edits=(Edit("equal_uiso", {"phases": ["anatase"]}),)))
     assert caught.value.code == "edit_invalid"
-
-
-@pytest.mark.parametrize(("oxygen", "apart"), [(0.008, False), (0.03, True)])
-def test_atoms_that_share_a_displacement_parameter_are_parted_where_they_differ(
-    gsasii: ProtocolSession, oxygen: float, apart: bool
-) -> None:
-    truth = values(phase__rutile__scale=30.0, background__0=100.0, phase__rutile__atom__O1__uiso=oxygen)
-    pattern, _ = simulated(gsasii, LAB, (RUTILE,), truth)
-    root = gsasii.prepare(pattern, LAB, (RUTILE,), {})
-    free, phases = (*BASIC, "phase.rutile.uiso"), {"phases": ["rutile"]}
-    with pytest.raises(UserInputError) as caught:
-        gsasii.execute(root, EngineCommand(released=free, edits=(Edit("apart_uiso", phases),)))
-    assert caught.value.code == "edit_invalid"
-    snapshot, shared = gsasii.execute(root, EngineCommand(released=free, edits=(Edit("equal_uiso", phases),)))
-    gain = shared.gains["phase.rutile.uiso@apart"]
-    assert shared.gain_counts["phase.rutile.uiso@apart"] == 1
-    assert (gain > 25.0) == apart
-    _, parted = gsasii.execute(snapshot, EngineCommand(released=free, edits=(Edit("apart_uiso", phases),)))
-    assert chi2(shared) - chi2(parted) == pytest.approx(gain, rel=0.3, abs=0.5)
-    for name, true in (("Ti1", 0.008), ("O1", oxygen)):
-        value, esd = parameter(parted, f"phase.rutile.atom.{name}.uiso")
-        assert esd is not None
-        assert abs(value - true) < 4.0 * esd
-    assert parted.gain_counts["phase.rutile.uiso@apart"] == 0
-    assert parted.gains["phase.rutile.uiso@apart"] < 1e-3 * max(gain, 1.0)
 
 
 def test_a_width_that_the_data_do_not_show_is_held_at_zero_and_told(gsasii: ProtocolSession) -> None:
@@ -208,33 +181,3 @@ def test_a_specimen_is_never_less_than_opaque(gsasii: ProtocolSession) -> None:
     _, result = gsasii.execute(snapshot, EngineCommand(released=(*BASIC, "sample.transparency"), gains=False))
     assert parameter(result, "sample.transparency") == (0.0, None)
     assert "effect_absent" in {notice.code for notice in result.notices}
-
-
-@pytest.mark.parametrize("depth", [0.0, 0.03, 0.1])
-def test_a_rough_surface_starts_from_none(gsasii: ProtocolSession, depth: float) -> None:
-    truth = values(phase__fluorite__scale=20.0, phase__zincite__scale=30.0, background__0=100.0)
-    pattern, even = simulated(gsasii, LAB, (FLUORITE, ZINCITE), truth, seed=None)
-    kept = np.exp(-depth / np.sin(np.radians(0.5 * even.x)))
-    expected = even.background + even.phase_patterns.sum(axis=0) * kept
-    y = np.random.default_rng(5).poisson(expected).astype(float)
-    pattern = dataclasses.replace(pattern, y=y, sigma=np.sqrt(np.maximum(y, 1.0)))
-    root = gsasii.prepare(pattern, LAB, (FLUORITE, ZINCITE), {})
-    snapshot, start = gsasii.execute(root, EngineCommand(released=BASIC))
-    bounds = (Bound(selector="sample.roughness", lower=0.0, upper=0.5),)
-    _, result = gsasii.execute(snapshot, EngineCommand(released=(*BASIC, "sample.roughness"), bounds=bounds))
-    found, esd = parameter(result, "sample.roughness")
-    if depth == 0.0:
-        assert found < 4 * (esd or 1e-3)
-        assert start.gains["sample.roughness"] < 15.0
-        return
-    assert esd is not None
-    assert abs(found - depth) < 4 * esd
-    assert start.gains["sample.roughness"] == pytest.approx(chi2(start) - chi2(result), rel=0.25)
-
-
-def test_only_x_rays_on_a_flat_plate_meet_a_surface(gsasii: ProtocolSession) -> None:
-    pattern, _ = simulated(gsasii, NEUTRON, (FLUORITE,), values(phase__fluorite__scale=1e4))
-    snapshot = gsasii.prepare(pattern, NEUTRON, (FLUORITE,), {})
-    _, result = gsasii.execute(snapshot, EngineCommand(released=("phase.*.scale", "sample.roughness")))
-    assert "sample.roughness" not in result.gains
-    assert [n.code for n in result.notices if "sample.roughness" in n.text] == ["selector_unmatched"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autoxrd.agent.inputs import Further, Request, load_job
+from autoxrd.agent.inputs import Measured, Request, load_job
 from autoxrd.domain.action import Bound
 from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.structure import CrystalStructure
@@ -292,7 +292,7 @@ def test_pbso4_with_the_steps_by_hand_ends_where_gsasii_does(
         background_terms=3,
         engine="gsasii",
         others=(
-            Further(shared_file(f"{neutron}/PBSO4.CWN"), shared_file(f"{neutron}/inst_d1a.prm"), background_terms=3),
+            Measured(shared_file(f"{neutron}/PBSO4.CWN"), shared_file(f"{neutron}/inst_d1a.prm"), background_terms=3),
         ),
     )
     job, _ = load_job(request)

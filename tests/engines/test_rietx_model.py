@@ -21,7 +21,6 @@ from tests.engines.conftest import Mixture
 from tests.engines.samples import (
     FLUORITE,
     LAB,
-    NEUTRON,
     RUTILE,
     ZINCITE,
     flat,
@@ -152,30 +151,6 @@ def test_no_texture_gains_nothing_beyond_noise(rietx: ProtocolSession, mixture: 
     assert max(result.gains[name] for name in keys) < 15.0
 
 
-@pytest.mark.parametrize("depth", [0.0, 0.03, 0.1])
-def test_a_rough_surface_starts_from_none(rietx: ProtocolSession, depth: float) -> None:
-    truth = values(phase__fluorite__scale=1e-3, phase__zincite__scale=1e-3, background__0=100.0)
-    pattern, even = simulated(rietx, LAB, (FLUORITE, ZINCITE), truth, seed=None)
-    assert "sample.roughness" not in {p.name for p in even.parameters}
-    kept = np.exp(-depth / np.sin(np.radians(0.5 * even.x)))
-    expected = even.background + even.phase_patterns.sum(axis=0) * kept
-    y = np.random.default_rng(5).poisson(expected).astype(float)
-    pattern = dataclasses.replace(pattern, y=y, sigma=np.sqrt(np.maximum(y, 1.0)))
-    root = rietx.prepare(pattern, LAB, (FLUORITE, ZINCITE), {})
-    released = ("phase.*.scale", "background.*")
-    snapshot, start = rietx.execute(root, EngineCommand(released=released))
-    bounds = (Bound(selector="sample.roughness", lower=0.0, upper=0.5),)
-    _, result = rietx.execute(snapshot, EngineCommand(released=(*released, "sample.roughness"), bounds=bounds))
-    found, esd = parameter(result, "sample.roughness")
-    if depth == 0.0:
-        assert found < 4 * (esd or 1e-3)
-        assert start.gains["sample.roughness"] < 15.0
-        return
-    assert esd is not None
-    assert abs(found - depth) < 4 * esd
-    assert start.gains["sample.roughness"] == pytest.approx(chi2(start) - chi2(result), rel=0.25)
-
-
 DIRECTED = Edit("broadening", {"phase": "fluorite", "effect": "strain", "model": "generalised"})
 
 
@@ -228,14 +203,6 @@ def test_a_size_has_no_direction_here(rietx: ProtocolSession, mixture: Mixture) 
     with pytest.raises(UserInputError) as caught:
         rietx.execute(mixture.root, EngineCommand(edits=(edit,)))
     assert caught.value.code == "edit_invalid"
-
-
-def test_only_x_rays_on_a_flat_plate_meet_a_surface(rietx: ProtocolSession) -> None:
-    pattern, _ = simulated(rietx, NEUTRON, (FLUORITE,), values(phase__fluorite__scale=1e-3))
-    snapshot = rietx.prepare(pattern, NEUTRON, (FLUORITE,), {})
-    _, result = rietx.execute(snapshot, EngineCommand(released=("phase.*.scale", "sample.roughness")))
-    assert "sample.roughness" not in result.gains
-    assert [n.code for n in result.notices if "sample.roughness" in n.text] == ["selector_unmatched"]
 
 
 @pytest.mark.parametrize(

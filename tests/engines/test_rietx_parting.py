@@ -8,34 +8,13 @@ import pytest
 from autoxrd.engines.executor import ProtocolSession
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult
 from autoxrd.errors import UserInputError
-from tests.engines.samples import FLUORITE, LAB, RUTILE, WUSTITE, parameter, simulated, values
+from tests.engines.samples import FLUORITE, LAB, WUSTITE, parameter, simulated, values
 
 BASIC = ("phase.*.scale", "background.*")
 
 
 def chi2(result: EngineResult) -> float:
     return float(np.sum(((result.y_obs - result.y_calc) / result.sigma) ** 2))
-
-
-@pytest.mark.parametrize(("oxygen", "apart"), [(0.008, False), (0.03, True)])
-def test_atoms_are_parted_where_they_differ(rietx: ProtocolSession, oxygen: float, apart: bool) -> None:
-    truth = values(phase__rutile__scale=0.05, phase__rutile__atom__O1__uiso=oxygen)
-    pattern, _ = simulated(rietx, LAB, (RUTILE,), truth)
-    root = rietx.prepare(pattern, LAB, (RUTILE,), {})
-    free, phases = (*BASIC, "phase.rutile.uiso"), {"phases": ["rutile"]}
-    snapshot, shared = rietx.execute(root, EngineCommand(released=free, edits=(Edit("equal_uiso", phases),)))
-    gain = shared.gains["phase.rutile.uiso@apart"]
-    assert shared.gain_counts["phase.rutile.uiso@apart"] == 1
-    assert (gain > 25.0) == apart
-    _, parted = rietx.execute(snapshot, EngineCommand(released=free, edits=(Edit("apart_uiso", phases),)))
-    assert chi2(shared) - chi2(parted) == pytest.approx(gain, rel=0.3, abs=0.5)
-    for name, true in (("Ti1", 0.008), ("O1", oxygen)):
-        value, esd = parameter(parted, f"phase.rutile.atom.{name}.uiso")
-        assert esd is not None
-        assert abs(value - true) < 4.0 * esd
-    # what is left of it once they are parted
-    assert parted.gain_counts["phase.rutile.uiso@apart"] == 0
-    assert parted.gains["phase.rutile.uiso@apart"] < 1e-3 * max(gain, 1.0)
 
 
 def test_species_of_one_site_stay_together(rietx: ProtocolSession) -> None:

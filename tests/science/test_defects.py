@@ -14,15 +14,14 @@ from benchmarks.defects.run import SEED, Record, run_one
 from benchmarks.defects.score import BY_NAME, judge
 from benchmarks.defects.simulation import Laboratory
 from benchmarks.defects.structures import SAMPLES
+from tests.support.engines import need
 
 LEVEL = 10_000
 
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[EngineSession]:
-    usable, reason = get_engine("rietx").available()
-    if not usable:
-        pytest.skip(reason)
+    need(get_engine("rietx"))
     started = get_engine("rietx").start()
     yield started
     started.close()

@@ -7,11 +7,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from autoxrd.answering import own_answers
-from autoxrd.jobs.host import serve, step_aside
+from autoxrd.jobs.host import Advancer, run
 from autoxrd.jobs.sessions import SessionCache
 from autoxrd.jobs.work import Advance, Workshop
-from autoxrd.logs import configure_logs
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.leases import Lease
@@ -21,24 +19,15 @@ from benchmarks.service.stub_host import Stub
 REAL = "a real refinement"
 
 
-def main() -> None:
-    step_aside()
-    answers = own_answers()
-    settings = Settings()
-    configure_logs(settings)
-    with Database(settings.database(), settings.artifacts_dir(), durable=False) as database:
-        sessions = SessionCache(settings.engines_per_slot)
-        workshop, stub = Workshop(database, sessions, settings), Stub(database)
+def mixed(database: Database, sessions: SessionCache, settings: Settings) -> Advancer:
+    workshop, stub = Workshop(database, sessions, settings), Stub(database)
 
-        def advance(lease: Lease) -> Advance:
-            real = find_job(database, lease.job_id, None).title == REAL
-            return workshop.advance(lease) if real else stub.advance(lease)
+    def advance(lease: Lease) -> Advance:
+        real = find_job(database, lease.job_id, None).title == REAL
+        return workshop.advance(lease) if real else stub.advance(lease)
 
-        try:
-            serve(advance, sys.stdin, answers)
-        finally:
-            sessions.close()
+    return advance
 
 
 if __name__ == "__main__":
-    main()
+    run(mixed)
