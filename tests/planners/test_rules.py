@@ -28,6 +28,8 @@ from autoxrd.planners.protocol import AttemptView, Finish, GraphView, JobContext
 from autoxrd.planners.rules import RulesPlanner
 from autoxrd.planners.rules.catalogue import CURRICULUM
 from autoxrd.planners.rules.document import planner_page
+from autoxrd.planners.rules.options import options_of
+from autoxrd.planners.rules.thresholds import Thresholds
 
 CELL = UnitCell(4.0, 4.0, 4.0, 90.0, 90.0, 90.0)
 
@@ -398,6 +400,15 @@ def test_a_strain_that_is_free_gets_a_direction_where_that_pays() -> None:
     plain = action.model_copy(update={"settings": {}})
     view = _after_linear(state, AttemptView(2, "s1", plain, REJECTED, None))
     assert _proposed(view, FLAT).settings == action.settings
+
+
+@pytest.mark.parametrize(("presence", "number"), [(2.0, 0), (30.0, 1)])
+def test_a_phase_that_the_data_do_not_show_gets_no_direction(presence: float, number: int) -> None:
+    gains = {"phase.P.strain@generalised": 0.2, "phase.P.strain": 0.0}
+    seen = {"presence.P": Feature(value=presence)}
+    state = _two(_state(gains, released=(*LINEAR, *WIDTHS), features=seen), 0.5)
+    rule = next(rule for rule in CURRICULUM if rule.name == "directed_strain")
+    assert len(options_of(rule, state, FLAT, Thresholds())) == number
 
 
 def test_a_minor_phase_gets_no_direction() -> None:

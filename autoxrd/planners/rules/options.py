@@ -162,7 +162,7 @@ def _unseen(selector: str, state: FitState) -> bool:
 
     So is a phase whose scale is held while others are free: it was refused, and stands at what it started from.
     """
-    meaning = parse_parameter(selector.removesuffix(APART_UISO))
+    meaning = parse_parameter(bare(selector))
     if meaning is None or not meaning.phase or meaning.family in _OF_UNSEEN:
         return False
     scales = [name for name in state.released if name.endswith(".scale")]
@@ -194,7 +194,7 @@ def _is_unseen_hydrogen(selector: str, context: JobContext) -> bool:
 
     Where all atoms of a phase are to be parted, one that is not seen keeps them together.
     """
-    here, atoms = _atom(selector.removesuffix(APART_UISO), context)
+    here, atoms = _atom(bare(selector), context)
     asked = atoms if selector.endswith(APART_UISO) else (here,)
     unseen = any(atom is not None and atom.element in ("H", "D") for atom in asked)
     return unseen and context.instrument.radiation is Radiation.XRAY
