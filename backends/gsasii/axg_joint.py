@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from axg_model import CELL
-from axg_names import Catalog, Column, build_catalog
+from axg_names import Catalog, Column
 from axg_state import State, decode, encode
 from axr_wire import Refused, canonical_json
 
@@ -221,8 +221,3 @@ def decode_any(payload: bytes) -> State | JointState:
         raise Refused("input", "snapshot_unreadable", "The state of several histograms is damaged.") from error
     notices = tuple((code, text) for code, text in head["notices"])
     return JointState(tuple(head["names"]), members, head["strains"], notices, head["last"])
-
-
-def member_catalogs(models: list[Any]) -> list[Catalog]:
-    """Return the catalogue of each member's model."""
-    return [build_catalog(model) for model in models]

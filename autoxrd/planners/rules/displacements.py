@@ -14,6 +14,7 @@ from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.planners.protocol import GraphView, JobContext
 from autoxrd.planners.rules.bounding import QUANTITY_BOUNDS
+from autoxrd.planners.rules.options import pays
 from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["anisotropic_action"]
@@ -44,12 +45,10 @@ def anisotropic_action(tip: str, view: GraphView, context: JobContext, threshold
 
 
 def _pays(feature: Feature, state: FitState, context: JobContext, thresholds: Thresholds) -> bool:
-    value, count = feature.value or 0.0, feature.n_used or 0
-    if not feature.available or not count or value < thresholds.relative_drop:
+    if not feature.available or not feature.n_used:
         return False
-    fall = state.quality.gof * (1.0 - math.sqrt(1.0 - min(value, 0.999)))
-    worth = fall >= thresholds.promised_price * context.parameter_price * count
-    return worth and (feature.significance or 0.0) >= thresholds.gain_per_parameter
+    seen = (feature.significance or 0.0) >= thresholds.gain_per_parameter
+    return seen and pays(feature.value or 0.0, feature.n_used, state, context, thresholds)
 
 
 def _written(

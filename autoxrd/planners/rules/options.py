@@ -27,6 +27,7 @@ __all__ = [
     "expected_drop",
     "matches",
     "options_of",
+    "pays",
     "significant",
 ]
 
@@ -253,10 +254,13 @@ def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thr
 
 
 def _pays(option: Option, state: FitState, context: JobContext, thresholds: Thresholds) -> bool:
-    """Return whether the expected fall of GoF is worth the parameters by the gate's own price."""
-    if option.rule.always:
-        return True
-    if option.drop < thresholds.relative_drop:
+    """Return whether an option is part of every model, or worth its parameters."""
+    return option.rule.always or pays(option.drop, option.n_parameters, state, context, thresholds)
+
+
+def pays(drop: float, n_parameters: int, state: FitState, context: JobContext, thresholds: Thresholds) -> bool:
+    """Return whether a relative drop of chi^2 is worth a step, and the parameters by the gate's own price."""
+    if drop < thresholds.relative_drop:
         return False
-    fall = state.quality.gof * (1.0 - math.sqrt(1.0 - min(option.drop, 0.999)))
-    return fall >= thresholds.promised_price * context.parameter_price * option.n_parameters
+    fall = state.quality.gof * (1.0 - math.sqrt(1.0 - min(drop, 0.999)))
+    return fall >= thresholds.promised_price * context.parameter_price * n_parameters

@@ -17,7 +17,7 @@ from autoxrd.planners.rules.rivals import rival_action, rival_note, wavelength_n
 from autoxrd.planners.rules.several import propose_several
 from autoxrd.planners.rules.signatures import low_angle_loss, surface_argued
 from autoxrd.planners.rules.thresholds import Thresholds
-from autoxrd.planners.rules.writing import joint_action, write_action
+from autoxrd.planners.rules.writing import closing_cycle, write_action
 
 __all__ = ["RulesPlanner"]
 
@@ -164,9 +164,8 @@ class RulesPlanner:
 
     def _close(self, tip: str, view: GraphView, context: JobContext) -> Proposal | Finish:
         """Propose the joint cycle once; end when it was refused."""
-        if any(a.action.kind is ActionKind.JOINT for a in view.children(tip)) or not view.states[tip].released:
-            return self._finish(tip, view, context)
-        return Proposal(joint_action(view.states[tip], tip, view.states[tip].released))
+        joint = closing_cycle(tip, view)
+        return Proposal(joint) if joint is not None else self._finish(tip, view, context)
 
     def _finish(self, tip: str, view: GraphView, context: JobContext) -> Finish:
         found = (rival_note(tip, view, self.thresholds), wavelength_note(tip, view, context))

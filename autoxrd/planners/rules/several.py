@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from autoxrd.domain.action import Action, ActionKind
@@ -28,7 +29,8 @@ from autoxrd.planners.rules.phase_notes import phase_notes
 from autoxrd.planners.rules.phases import BEFORE_PHASES, next_change
 from autoxrd.planners.rules.rivals import rival_action, rival_note, wavelength_note
 from autoxrd.planners.rules.signatures import low_angle_loss
-from autoxrd.planners.rules.writing import joint_action, write_action
+from autoxrd.planners.rules.thresholds import Thresholds
+from autoxrd.planners.rules.writing import closing_cycle, write_action
 
 if TYPE_CHECKING:
     from autoxrd.planners.rules.planner import RulesPlanner
@@ -41,9 +43,9 @@ _SAME_WAVELENGTH = 5e-4
 def propose_several(rules: RulesPlanner, view: GraphView, context: JobContext) -> Proposal | Finish:
     """Return the next action for a fit of several histograms, or the end."""
     tip = view.current
-    if rules.joined(tip, view):
-        return _finish(rules, tip, view, context)
     eyes = [_Eye(name, tip, view, context, first=not place) for place, name in enumerate(context.histograms)]
+    if rules.joined(tip, view):
+        return _finish(rules, eyes)
     if _first(rules, eyes, before=True) is None:
         change = _change(rules, eyes)
         if change is not None:
@@ -60,9 +62,8 @@ def propose_several(rules: RulesPlanner, view: GraphView, context: JobContext) -
         rival = rival_action(tip, eye.view, eye.context, rules.thresholds)
         if rival is not None:
             return Proposal(eye.full(rival))
-    if any(a.action.kind is ActionKind.JOINT for a in view.children(tip)) or not view.states[tip].released:
-        return _finish(rules, tip, view, context)
-    return Proposal(joint_action(view.states[tip], tip, view.states[tip].released))
+    joint = closing_cycle(tip, view)
+    return Proposal(joint) if joint is not None else _finish(rules, eyes)
 
 
 class _Eye:
@@ -132,7 +133,7 @@ class _Eye:
         order = order_of(self.context.instrument.radiation, self.context.instrument.geometry)
         return tuple(groups for groups in order if set(groups) <= BEFORE_PHASES) if before else order
 
-    def allows(self, option: Option) -> bool:
+    def allows(self, option: Option, thresholds: Thresholds) -> bool:
         """Return whether this histogram may have a scale of lengths of its own, and this one."""
         if not option.rule.several:
             return True
@@ -141,9 +142,10 @@ class _Eye:
         scaled = [name for name in self.state.released if _scale_kind(name)]
         if scaled and any(_scale_kind(name) != _scale_kind(option.selectors[0]) for name in scaled):
             return False
-        strain = _gain(self.state, "phase.*.strain_hydrostatic")
+        strain, number = _strain_gain(self.state)
         constant = 0.0 if _of_tube(self.context.instrument) else _constant_gain(self.state)
-        wanted = "strain" if strain[0] - constant > 25.0 * max(strain[1] - 1, 0) / _points(self.state) else "constant"
+        price = thresholds.gain_per_parameter * max(number - 1, 0) / _points(self.state)
+        wanted = "strain" if strain - constant > price else "constant"
         return scaled != [] or _scale_kind(option.selectors[0]) == (wanted if constant > 0.0 else "strain")
 
 
@@ -158,10 +160,10 @@ def _points(state: FitState) -> float:
     return float(max(state.quality.n_points - state.quality.n_parameters, 1))
 
 
-def _gain(state: FitState, pattern: str) -> tuple[float, int]:
+def _strain_gain(state: FitState) -> tuple[float, int]:
     """Return summed gain and number of parameters of all phases' strains."""
-    tail = pattern.rpartition("*")[2]
-    found = [f for n, f in state.features.items() if n.startswith(f"{GAIN_PREFIX}phase.") and n.endswith(tail)]
+    heads = [(n, f) for n, f in state.features.items() if n.startswith(f"{GAIN_PREFIX}phase.")]
+    found = [f for n, f in heads if n.endswith(".strain_hydrostatic")]
     return sum(f.value or 0.0 for f in found), sum(f.n_used or 1 for f in found)
 
 
@@ -184,7 +186,9 @@ def _first(rules: RulesPlanner, eyes: Sequence[_Eye], *, before: bool = False) -
     found: list[tuple[int, float, int, _Eye, Option]] = []
     for place, eye in enumerate(eyes):
         order = eye.order(before=before)
-        option = rules.first_option(eye.tip, eye.view, eye.context, order, eye.allows)
+        option = rules.first_option(
+            eye.tip, eye.view, eye.context, order, partial(eye.allows, thresholds=rules.thresholds)
+        )
         if option is not None:
             rank = next(k for k, groups in enumerate(order) if option.rule.group in groups)
             found.append((rank, -option.drop, place, eye, option))
@@ -203,22 +207,14 @@ def _change(rules: RulesPlanner, eyes: Sequence[_Eye]) -> Action | None:
     return eyes[0].full(first)
 
 
-def _finish(rules: RulesPlanner, tip: str, view: GraphView, context: JobContext) -> Finish:
-    eyes = [_Eye(name, tip, view, context, first=not place) for place, name in enumerate(context.histograms)]
-    notes = [*_notes(rules, eyes)]
-    losses = [(code, f"Histogram {eye.name}: {text}") for eye in eyes for code, text in _losses(eye)]
+def _finish(rules: RulesPlanner, eyes: Sequence[_Eye]) -> Finish:
+    losses = [(eye, low_angle_loss(eye.tip, eye.view, eye.context)) for eye in eyes]
     return Finish(
-        state=tip,
+        state=eyes[0].tip,
         reason="No release promises a significant gain that has not been tried.",
-        notes=tuple(notes),
-        warnings=tuple(losses),
+        notes=tuple(_notes(rules, eyes)),
+        warnings=tuple((lost[0], f"Histogram {eye.name}: {lost[1]}") for eye, lost in losses if lost is not None),
     )
-
-
-def _losses(eye: _Eye) -> Iterator[tuple[str, str]]:
-    found = low_angle_loss(eye.tip, eye.view, eye.context)
-    if found is not None:
-        yield found
 
 
 def _notes(rules: RulesPlanner, eyes: Sequence[_Eye]) -> Iterator[tuple[str, str]]:

@@ -10,11 +10,12 @@ from autoxrd.domain.state import FitState
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.gates.selectors import parse_selector
+from autoxrd.planners.protocol import GraphView
 from autoxrd.planners.rules.bounding import bounds_of
 from autoxrd.planners.rules.options import DIRECTED, EQUAL_UISO, Option, bare, significant
 from autoxrd.planners.rules.thresholds import Thresholds
 
-__all__ = ["joint_action", "write_action"]
+__all__ = ["closing_cycle", "joint_action", "write_action"]
 
 
 def write_action(
@@ -79,6 +80,14 @@ def joint_action(state: FitState, state_id: str, selectors: tuple[str, ...]) -> 
         predictions=(Prediction(metric="max_shift_over_esd", direction="decrease", minimum_effect=minimum),),
         parent=state_id,
     )
+
+
+def closing_cycle(tip: str, view: GraphView) -> Action | None:
+    """Return the joint cycle that closes a job; None where it was refused, or nothing is free."""
+    state = view.states[tip]
+    if any(a.action.kind is ActionKind.JOINT for a in view.children(tip)) or not state.released:
+        return None
+    return joint_action(state, tip, state.released)
 
 
 def _claim(feature: str, value: float, threshold: float, state_id: str) -> Evidence:
