@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gemmi
@@ -9,7 +10,7 @@ import numpy as np
 import rietx as rx
 from axr_curves import chebyshev_rows
 from axr_marginal import AXIAL_TRIALS, ROUGHNESS_TRIALS
-from axr_private import COARSE_AREA, compiled, table_of
+from axr_private import COARSE_AREA, compiled, shaped, table_of
 from axr_state import State
 
 __all__ = ["AXES", "axial_steps", "background_columns", "rough_surface", "roughness_steps", "texture_steps"]
@@ -60,8 +61,15 @@ def rough_surface(instrument: Any, depth: float) -> Any:
 
 def roughness_steps(state: State) -> np.ndarray:
     """Return the change of the pattern from an even surface to ROUGHNESS_TRIALS, shape (n, trials)."""
-    before = _pattern(state.structure, state.instrument, state)
-    after = [_pattern(state.structure, rough_surface(state.instrument, depth), state) for depth in ROUGHNESS_TRIALS]
+    instrument = rough_surface(state.instrument, 0.0)
+    model, table = _coarse(state.structure, instrument, state), table_of(state.structure, instrument)
+    values = table.decode(table.x0())
+    depth = "instrument.geometry.surface_roughness.b"
+    phases = [shaped(model, index, values) for index in range(len(state.structure.phases))]
+    before, *after = (
+        np.sum([phase(model, values | {depth: trial}) for phase in phases], axis=0)
+        for trial in (0.0, *ROUGHNESS_TRIALS)
+    )
     return np.stack([pattern - before for pattern in after], axis=1)
 
 
@@ -83,25 +91,28 @@ def texture_steps(state: State) -> dict[str, np.ndarray]:
         if phase.preferred_orientation is not None or len(found) >= MOST_AXES:
             continue
         group = gemmi.SpaceGroup(state.domain[index]["space_group_number"])
+        pattern = None
         for axis in AXES[group.crystal_system()]:
+            model, values = _oriented(state, index, axis)
+            pattern = pattern or shaped(model, 0, values)
             name = f"phase.{phase.name}.preferred_orientation@{','.join(map(str, axis))}"
-            found[name] = np.stack(_march(state, index, axis), axis=1)
+            found[name] = np.stack(_march(pattern, model, values), axis=1)
     return found
 
 
-def _march(state: State, index: int, axis: tuple[int, int, int]) -> list[np.ndarray]:
+def _oriented(state: State, index: int, axis: tuple[int, int, int]) -> tuple[Any, dict[str, float]]:
+    """Return the model of one phase alone with an axis of texture, and its values."""
     phase = state.structure.phases[index].model_copy(deep=True)
     phase.preferred_orientation = rx.PreferredOrientation(axis=axis)
     structure = rx.Structure(phases=[phase])
-    model = _coarse(structure, state.instrument, state)
     table = table_of(structure, state.instrument)
-    values = table.decode(table.x0())
-    before = model.phase_component(0, values)
-    columns = []
-    for trial in MARCH_TRIALS:
-        values["phases.0.preferred_orientation.r"] = trial
-        columns.append(np.asarray(model.phase_component(0, values) - before))
-    return columns
+    return _coarse(structure, state.instrument, state), table.decode(table.x0())
+
+
+def _march(pattern: Callable[..., np.ndarray], model: Any, values: dict[str, float]) -> list[np.ndarray]:
+    """Return the change of a phase's pattern for each of MARCH_TRIALS."""
+    before = pattern(model, values)
+    return [pattern(model, values | {"phases.0.preferred_orientation.r": trial}) - before for trial in MARCH_TRIALS]
 
 
 def _pattern(structure: object, instrument: object, state: State) -> np.ndarray:

@@ -159,9 +159,10 @@ def _left(problem: Problem, paths: Iterable[str], blocked: set[str], rank: float
     own = [path for path in paths if path in problem.free and path not in blocked]
     if not own:
         return 0.0
-    others = [problem.columns[path] for path in problem.free if path not in own and path not in blocked]
+    others = [problem.within[0][path] for path in problem.free if path not in own and path not in blocked]
+    columns, ways = [problem.within[0][path] for path in own], [problem.ways[path] for path in own]
     base = basis(others, rank)
-    return _gain(problem, own, base, project(base, problem.residual), rank)
+    return gain_of(columns, ways, base, project(base, problem.within[1]), rank)
 
 
 def _extra(

@@ -6,9 +6,12 @@ rietx 1.10.0 declares its whole interface unfrozen; what is below has, besides, 
 * bounds on a coordinate's displacement (public: none, "DOFs are unbounded"),
 * a stage without its report, for the way towards the minimum (public: ``run_stage``, twice as long),
 * carrying Le Bail intensities into a fresh object (public: only through a history tree),
-* remembering site orbits and what they allow (public: none; each parameter table works them out anew, in Python),
+* remembering site orbits, what sites and lattices allow, and reflections (public: none; each parameter table and each
+  compiled model works them out anew, in Python),
+* several ties in one move (public: one by one, each with two parameter tables),
 * the number of nodes of the axial-divergence integral (public: none; a constant made for laboratories),
-* the profile of single reflections (public: only their sum),
+* the profile of single reflections, and of all for other intensities (public: only their sum),
+* how many small steps in a row end a fit (public: none; three, also where only the way is wanted),
 * the Jacobian that ``Refinement.suggest`` builds (public: only its ranking of single parameters).
 
 An upgrade of rietx starts by reading this file.
@@ -16,16 +19,20 @@ An upgrade of rietx starts by reading this file.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import rietx as rx
-from rietx.crystallography import structure_factor, symmetry, wyckoff
+from rietx.crystallography import stephens, structure_factor, symmetry, wyckoff
+from rietx.model import compiled as compiled_kernels
 from rietx.model import forward
-from rietx.model.forward import compile_model
+from rietx.model.forward import accumulate_planes, compile_model
+from rietx.optimize import lm
 from rietx.optimize.least_squares import _jacobian_for, _make_residual
 from rietx.params import vector
 from rietx.params.vector import ParameterTable
@@ -38,6 +45,7 @@ __all__ = [
     "WINDOW_AREA",
     "Answer",
     "BoundedRefinement",
+    "Ties",
     "answer_covariance",
     "build_table",
     "carry_intensities",
@@ -48,6 +56,7 @@ __all__ = [
     "reflection_profiles",
     "restored",
     "set_intensities",
+    "shaped",
     "table_of",
 ]
 
@@ -73,6 +82,10 @@ def _size_axial_integral(instrument: Any) -> None:
     forward.AXIAL_SIZING_FLOOR = min(AXIAL_FLOOR, AXIAL_HEADROOM * largest) if largest > 0 else AXIAL_FLOOR
 
 
+Ties = dict[str, tuple[list[tuple[str, float]], float]]
+"""By tied path: the paths that it follows with their factors, and a constant."""
+
+
 class BoundedRefinement(rx.Refinement):
     """A refinement whose parameter table takes extra bounds by path.
 
@@ -89,16 +102,33 @@ class BoundedRefinement(rx.Refinement):
     def approach(self, pattern: Any, stage: Any, *, mode: str, limits: Any, cancel: Any, area: float) -> int:
         """Run a stage for where it ends only, and return its cycles: ``run_stage`` without its report."""
         table = self._prepare_table(restore=True)
-        _, outcome, *_ = self._run_stage(
-            stage, pattern, mode, table, None, limits, 0.98, cancel=cancel, ftol=stage.ftol, window_area_tol=area
-        )
+        with _ended_by_one_small_step():
+            _, outcome, *_ = self._run_stage(
+                stage, pattern, mode, table, None, limits, 0.98, cancel=cancel, ftol=stage.ftol, window_area_tol=area
+            )
         self._write_back(table)
         return int(outcome.n_iterations)
+
+    def tie_together(self, ties: Ties) -> None:
+        """Tie targets to sums of (source, factor) and a constant: as ``tie`` one by one, with one table in all."""
+        if ties:
+            self._declare_ties(ties)
 
     def _prepare_table(self, *, restore: bool) -> Any:
         table = super()._prepare_table(restore=restore)
         narrow(table, self.extra_bounds)
         return table
+
+
+@contextlib.contextmanager
+def _ended_by_one_small_step() -> Iterator[None]:
+    """Let a fit end with the first small step: what follows is a fit of its own, which takes rietx's three."""
+    usual = lm._CONVERGED_RUNS
+    lm._CONVERGED_RUNS = 1
+    try:
+        yield
+    finally:
+        lm._CONVERGED_RUNS = usual
 
 
 def narrow(table: Any, bounds: Mapping[str, tuple[float, float]]) -> None:
@@ -202,10 +232,10 @@ def _remember_orbits() -> None:
 
 
 def _remember_bases() -> None:
-    """Let rietx work out once which displacements a site allows: exact fractions in Python, a fifth of a short step."""
-    for name in ("coordinate_basis", "adp_basis"):
-        once = _remembering(getattr(wyckoff, name))
-        for module in (wyckoff, vector):
+    """Let rietx work out once what a site or a lattice allows: exact fractions in Python, a fifth of a short step."""
+    for home, name in ((wyckoff, "coordinate_basis"), (wyckoff, "adp_basis"), (stephens, "strain_basis")):
+        once = _remembering(getattr(home, name))
+        for module in (home, vector):
             setattr(module, name, once)
 
 
@@ -218,6 +248,25 @@ def _remembering(plain: Callable[[list[np.ndarray]], np.ndarray]) -> Callable[[l
         return remembered(np.asarray(rotations, dtype=np.int64).tobytes()).copy()
 
     return basis
+
+
+def _remember_reflections() -> None:
+    """Let rietx list the reflections of a cell once: a step compiles a score of models of the same cells."""
+    plain = forward.generate_reflections
+
+    @functools.lru_cache(maxsize=64)
+    def remembered(_key: object, group: Any, cell: tuple[float, ...], *limits: float, **options: bool) -> Any:
+        return plain(group.value, cell, *limits, **options)
+
+    def generate_reflections(group: Any, cell: Any, *limits: float, **options: bool) -> Any:
+        lengths = tuple(float(value) for value in cell)
+        found = remembered(symmetry.group_key(symmetry.as_group(group)), _Unhashed(group), lengths, *limits, **options)
+        arrays = {name: value.copy() for name, value in vars(found).items() if isinstance(value, np.ndarray)}
+        return dataclasses.replace(found, **arrays)
+
+    forward.generate_reflections = generate_reflections
+    # asked reflection by reflection, in Python, for the same lines of the same widths again and again
+    forward.fcj_node_count = functools.lru_cache(maxsize=2**16)(forward.fcj_node_count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +284,7 @@ class _Unhashed:
 
 _remember_orbits()
 _remember_bases()
+_remember_reflections()
 
 
 @dataclass(frozen=True)
@@ -291,6 +341,27 @@ def reflection_profiles(model: Any, values: dict[str, float]) -> csc_array:
         count += len(phase.reflections)
     entries = (np.concatenate(data), (np.concatenate(rows), np.concatenate(cols))) if rows else None
     return csc_array(entries if entries is not None else (len(model.tt), count), shape=(len(model.tt), count))
+
+
+def shaped(model: Any, index: int, values: dict[str, float]) -> Callable[[Any, dict[str, float]], np.ndarray]:
+    """Return what gives a phase's pattern, shape (n,), for values that change nothing but its intensities.
+
+    The lines' shapes are computed once; the pattern is that of ``phase_component`` to the last bit. The function takes
+    the model whose intensities are meant, which may be another one of the same lines, and the values.
+    """
+    layout = model.phases[index].batch
+    axial = (values["instrument.geometry.axial_sl"], values["instrument.geometry.axial_hl"])
+    peaks = model.phase_peaks(index, values)
+    position, first, second = (layout.gather(peaks, number) for number in range(3))
+    planes = model._omega_batch(
+        layout, position, first, second, np.isfinite(position), *axial, compiled_kernels.SPELL_FORWARD
+    )
+
+    def pattern(other: Any, changed: dict[str, float]) -> np.ndarray:
+        intensities = layout.gather(other.phase_peaks(index, changed), 3)
+        return np.asarray(accumulate_planes(len(model.tt), [(layout, [(intensities, planes)])]))
+
+    return pattern
 
 
 def set_intensities(model: Any, intensities: np.ndarray) -> None:
