@@ -600,3 +600,34 @@ def test_the_page_about_the_planner_is_made_from_its_tables() -> None:
     page = (Path(__file__).parents[2] / "docs" / "planner.md").read_text(encoding="utf-8")
     assert page == planner_page(), "renew it: python -m autoxrd.planners.rules.document > docs/planner.md"
     assert all(f"`{rule.name}`" in page for rule in CURRICULUM)
+
+
+@pytest.mark.parametrize(
+    ("reachable", "share", "first"),
+    [
+        (0.05, 100, "looks at intensities first"),
+        (0.19, 10, "looks at line shapes, background"),
+        (0.3, 0, "line shapes"),
+    ],
+)
+def test_the_end_says_whether_intensities_or_line_shapes_are_left(reachable: float, share: int, first: str) -> None:
+    features = {"reachable_rwp": Feature(value=reachable)}
+    # of 0.2^2 - 0.05^2 beyond noise, 0.2^2 - reachable^2 goes with free intensities
+    text = dict(_end_of(_state({}, features=features)).notes)["misfit_left"]
+    assert f"at most {share} % of the squared misfit" in text
+    assert first in text
+
+
+def test_what_no_profile_match_told_or_noise_explains_is_not_parted() -> None:
+    assert "misfit_left" not in dict(_end_of(_state({})).notes)
+    noise = _state({}, rwp=0.055, features={"reachable_rwp": Feature(value=0.051)})
+    assert "misfit_left" not in dict(_end_of(noise).notes)
+
+
+def _end_of(state: FitState) -> Finish:
+    """Return how the planner ends a job whose closing joint cycle gave a state."""
+    state = state.model_copy(update={"released": LINEAR})
+    joined = AttemptView(2, "s1", _proposed(_after_linear(state)), ACCEPTED, "s2")
+    end = RulesPlanner().propose(_after_linear(state, joined, extra=(("s2", state),)), CONTEXT)
+    assert isinstance(end, Finish)
+    return end

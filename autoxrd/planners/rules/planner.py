@@ -13,6 +13,7 @@ from autoxrd.planners.rules.memory import narrowed
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.phase_notes import phase_notes
 from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, left_in, next_change, spoilers
+from autoxrd.planners.rules.remaining import misfit_note
 from autoxrd.planners.rules.rivals import rival_action, rival_note, wavelength_note
 from autoxrd.planners.rules.several import propose_several
 from autoxrd.planners.rules.signatures import low_angle_loss, surface_argued
@@ -168,8 +169,9 @@ class RulesPlanner:
         return Proposal(joint) if joint is not None else self._finish(tip, view, context)
 
     def _finish(self, tip: str, view: GraphView, context: JobContext) -> Finish:
-        found = (rival_note(tip, view, self.thresholds), wavelength_note(tip, view, context))
-        told = (low_angle_loss(tip, view, context), left_in(view.states[tip], self.phase_rules))
+        state = view.states[tip]
+        found = (rival_note(tip, view, self.thresholds), wavelength_note(tip, view, context), misfit_note(state))
+        told = (low_angle_loss(tip, view, context), left_in(state, self.phase_rules))
         phases = phase_notes(tip, view, context, self.thresholds, self.phase_rules)
         return Finish(
             state=tip,
