@@ -631,3 +631,63 @@ def _end_of(state: FitState) -> Finish:
     end = RulesPlanner().propose(_after_linear(state, joined, extra=(("s2", state),)), CONTEXT)
     assert isinstance(end, Finish)
     return end
+
+
+CALIBRATED = replace(CONTEXT, instrument=replace(INSTRUMENT, profile_calibrated=True))
+WIDTHS = ("profile.U", "profile.V", "profile.W")
+TEXTURE = "phase.P.preferred_orientation"
+
+
+def _trading(state: FitState, *pair: str, rwp: float) -> FitState:
+    """A candidate in which two parameters correlate too highly."""
+    quality = state.quality.model_copy(update={"rwp": rwp})
+    entangled = Complexity(n_free=1, n_points=1000, max_correlation=0.999, max_correlation_pair=pair)
+    return state.model_copy(update={"quality": quality, "complexity": entangled})
+
+
+def _too_high(number: int, parent: str, action: Action, candidate: str) -> AttemptView:
+    decision = REJECTED.model_copy(update={"reasons": ("correlation_too_high",)})
+    return AttemptView(number, parent, action, decision, candidate)
+
+
+def test_of_two_widths_that_trade_with_each_other_the_more_promising_is_asked_again() -> None:
+    state = _state({"profile.U": 0.05, "profile.V": 0.1, "profile.W": 0.11}, released=LINEAR)
+    action = _proposed(_after_linear(state), CALIBRATED)
+    assert action.parameters == WIDTHS
+    bad = _trading(state, "profile.V", "profile.W", rwp=0.15)
+    view = _after_linear(state, _too_high(2, "s1", action, "bad"), extra=(("bad", bad),))
+    assert _proposed(view, CALIBRATED).parameters == ("profile.U", "profile.W")
+
+
+def _refused_behind_widths(rwp: float) -> GraphView:
+    """Widths freed in s2, and texture, with a candidate of this Rwp, refused there for their correlation."""
+    before = _state({"profile.W": 0.3, TEXTURE: 0.5}, released=LINEAR)
+    widths = _proposed(_after_linear(before), CALIBRATED)
+    assert widths.parameters == ("profile.W",)
+    free = tuple(ParameterValue(name=name, value=0.1, esd=0.01, released=True) for name in WIDTHS)
+    after = _state({TEXTURE: 0.5}, released=(*LINEAR, *WIDTHS)).model_copy(update={"parameters": free})
+    done = AttemptView(2, "s1", widths, ACCEPTED, "s2")
+    texture = _proposed(_after_linear(before, done, extra=(("s2", after),)), CALIBRATED)
+    assert (texture.parameters, texture.parent) == ((TEXTURE,), "s2")
+    bad = _trading(after, "profile.V", "profile.W", rwp=rwp)
+    return _after_linear(
+        before, done, _too_high(3, "s2", texture, "bad"), extra=(("s2", after), ("bad", bad))
+    )  # fmt: skip
+
+
+def test_a_step_that_widths_spoiled_is_asked_from_before_they_were_freed() -> None:
+    action = _proposed(_refused_behind_widths(rwp=0.1), CALIBRATED)
+    assert (action.parameters, action.parent) == ((TEXTURE,), "s1")
+    # a candidate that would have helped little is not worth going back for
+    assert _proposed(_refused_behind_widths(rwp=0.19), CALIBRATED).parent == "s2"
+
+
+@pytest.mark.parametrize(("rwp", "parent"), [(0.12, "s3"), (0.25, "s2")])
+def test_a_step_back_stands_only_where_it_fits_better_than_what_it_went_back_behind(rwp: float, parent: str) -> None:
+    view = _refused_behind_widths(rwp=0.1)
+    action = _proposed(view, CALIBRATED)
+    back = _state({"phase.P.size": 0.2}, released=(*LINEAR, TEXTURE), rwp=rwp)
+    taken = GraphView(
+        view.root, {**view.states, "s3": back}, [*view.attempts, AttemptView(4, "s1", action, ACCEPTED, "s3")]
+    )
+    assert _proposed(taken, CALIBRATED).parent == parent

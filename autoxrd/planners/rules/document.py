@@ -33,6 +33,8 @@ How a step is chosen, from the state that was accepted last:
    removal that was refused is asked again once more is free; what was refused beside other phases may be proposed anew.
    Of a phase that the data do not show, or whose scale is held, nothing but scale and cell is freed.
 5. What was refused is not proposed again from the same state; parameters that made a candidate faulty are left out.
+   Of two of them that correlate too highly the less promising is. A step that would have helped much and was refused
+   for widths freed before it is asked from the state before these were freed, and the job goes on with the better end.
 6. Of several histograms of one sample each is asked as if it were alone, cells and atoms once; the first sets the scale
    of lengths, a further one may get a wavelength, DIFC or strain of its own. Where isotropic displacement parameters of
    a ruling phase are free and tensors pay, these are the last release.

@@ -30,14 +30,21 @@ def faulty_selectors(attempt: AttemptView, view: GraphView) -> frozenset[str]:
     known = {v.key for v in parent.violations}
     subjects = [v.subject for v in candidate.violations if v.key not in known]
     if "correlation_too_high" in attempt.decision.reasons:
-        subjects += _newest_of_pair(candidate, attempt)
+        subjects += _newest_of_pair(candidate, parent, attempt)
     names = released_by(attempt.action)
     return frozenset(s for s in names if any(_concerns(bare(s), name) for name in subjects))
 
 
-def _newest_of_pair(candidate: FitState, attempt: AttemptView) -> list[str]:
+def _newest_of_pair(candidate: FitState, parent: FitState, attempt: AttemptView) -> list[str]:
+    """Return which of the pair that correlates most the action freed; of two that it freed the less promising one."""
     pair = candidate.complexity.max_correlation_pair or ()
-    return [name for name in pair if any(_concerns(s, name) for s in attempt.action.parameters)]
+    freed = [name for name in pair if any(_concerns(s, name) for s in attempt.action.parameters)]
+    return freed if len(freed) < 2 else [min(freed, key=lambda name: (_promise(name, parent), name))]
+
+
+def _promise(name: str, state: FitState) -> float:
+    feature = state.features.get(GAIN_PREFIX + name)
+    return feature.value if feature is not None and feature.available and feature.value else 0.0
 
 
 def _concerns(selector: str, subject: str) -> bool:
@@ -128,8 +135,7 @@ def _grown(option: Option, attempt: AttemptView, state: str, view: GraphView, th
 
 def _gain_before(option: Option, attempt: AttemptView, view: GraphView) -> float:
     """Return what an option's first selector promised where it was refused, 0 where that is not on record."""
-    feature = view.states[attempt.parent].features.get(GAIN_PREFIX + option.selectors[0])
-    return feature.value if feature is not None and feature.available and feature.value else 0.0
+    return _promise(option.selectors[0], view.states[attempt.parent])
 
 
 def _waited(option: Option, attempt: AttemptView, state: str, view: GraphView) -> bool:

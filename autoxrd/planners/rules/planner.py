@@ -8,8 +8,9 @@ from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import background_terms
 from autoxrd.planners.protocol import Finish, GraphView, JobContext, Proposal
+from autoxrd.planners.rules.backing import standing, step_back
 from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, order_of
-from autoxrd.planners.rules.memory import narrowed
+from autoxrd.planners.rules.memory import narrowed, released_by
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.phase_notes import phase_notes
 from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, left_in, next_change, spoilers
@@ -42,13 +43,16 @@ class RulesPlanner:
         """Return the next action: whatever has most to gain, then the rival of the position model, then the end."""
         if context.histograms:
             return propose_several(self, view, context)
-        tip = view.current
+        tip = standing(view)
         if self.joined(tip, view):
             return self._finish(tip, view, context)
         order = order_of(context.instrument.radiation, context.instrument.geometry)
         change = self._change_of_phases(tip, view, context, order)
         if change is not None:
             return Proposal(change)
+        earlier = self._before(tip, view, context, order)
+        if earlier is not None:
+            return Proposal(earlier)
         option = self.first_option(tip, view, context, order)
         if option is not None:
             return Proposal(write_action(option, view.states[tip], tip, self.thresholds, context.structures))
@@ -73,6 +77,22 @@ class RulesPlanner:
             return None
         change = next_change(tip, view, context, self.phase_rules)
         return change if settled or (change is not None and change.kind is ActionKind.REMOVE_PHASE) else None
+
+    def _before(
+        self, tip: str, view: GraphView, context: JobContext, order: tuple[tuple[str, ...], ...]
+    ) -> Action | None:
+        """Return a step that was refused here for widths freed before it, asked from where these were held."""
+        back = step_back(tip, view)
+        if back is None:
+            return None
+        refused, before = back
+        options = (o for groups in order for o in self._options(before, view, context, groups))
+        option = next((o for o in options if set(o.selectors) & released_by(refused.action)), None)
+        if option is None:
+            return None
+        action = write_action(option, view.states[before], before, self.thresholds, context.structures)
+        reason = f" It was refused for widths that were freed in the meantime, and is asked from before ({before[:8]})."
+        return action.model_copy(update={"rationale": action.rationale + reason})
 
     def joined(self, tip: str, view: GraphView) -> bool:
         """Return whether a state is that of the closing joint cycle."""
