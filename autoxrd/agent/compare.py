@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from autoxrd.agent.estimating import observed_of_result
 from autoxrd.agent.events import Listener, Prepared, nobody
 from autoxrd.agent.fitting import command_for, prepared
 from autoxrd.agent.job import Job
@@ -161,7 +162,7 @@ def _carried_out(
         listener(Prepared(other, root))
         parent = root
         for action, state in path:
-            snapshot, result = session.execute(snapshot, command_for(action, parent, job))
+            snapshot, result = session.execute(snapshot, command_for(action, parent, job, observed_of_result(result)))
             parent = state
         return result
     finally:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from autoxrd.agent.candidates import Candidates
-from autoxrd.agent.codec import encode_result, encode_structures
+from autoxrd.agent.codec import arrays_of, encode_result, encode_structures, load_arrays
+from autoxrd.agent.estimating import observed_in
 from autoxrd.agent.events import Listener, Prepared, StepDone, StepLost, StepStarted, nobody
 from autoxrd.agent.fitting import command_for, measure_state, prepared, reachable_rwp
 from autoxrd.agent.job import Job
@@ -210,8 +211,14 @@ class Controller:
         """Compute and judge a candidate; an engine's failure is a rejection with its code."""
         snapshot = Snapshot(parent.engine, self._graph.artifacts.get(parent.snapshot))
         before = self._session.engine_seconds
+        command = command_for(
+            action,
+            parent,
+            self._job,
+            lambda name: observed_in(arrays_of(load_arrays(self._graph.artifacts.get(parent.arrays)), name)),
+        )
         try:
-            after, result = self._session.execute(snapshot, command_for(action, parent, self._job))
+            after, result = self._session.execute(snapshot, command)
         except EngineError as error:
             failure = {"code": error.code, "detail": error.detail, "context": error.context}
             decision = reject(action, policy=self._job.policy, preflight=checks, reason=error.code, text=error.detail)

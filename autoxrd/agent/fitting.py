@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from autoxrd.agent.estimating import Seen, estimated_values
 from autoxrd.agent.job import Job
 from autoxrd.agent.starting import Start
 from autoxrd.domain.action import Action, ActionKind, Bound, Stage
@@ -13,7 +14,7 @@ from autoxrd.engines.encoding import structure_json
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult, EngineSession, Snapshot
 from autoxrd.errors import EngineError, PlannerError
 from autoxrd.gates.policy import plausibility_limits
-from autoxrd.gates.shapes import LISTS, Shape, shape_of
+from autoxrd.gates.shapes import ESTIMATE, LISTS, Shape, shape_of
 from autoxrd.primitives import canonical_json
 from autoxrd.science.absolute import absolute_quantities
 from autoxrd.science.inputs import MeasureContext
@@ -61,23 +62,33 @@ def _bounds(action: Action | None, parent: FitState | None, begun: Start | None)
     return tuple({b.selector: b for b in (*held, *(action.bounds if action is not None else ()))}.values())
 
 
-def command_for(action: Action, parent: FitState, job: Job) -> EngineCommand:
-    """Return the engine command of an action; a phase to be added is taken from the job's candidates."""
+def command_for(action: Action, parent: FitState, job: Job, seen: Seen) -> EngineCommand:
+    """Return the engine command of an action; a phase to be added is taken from the job's candidates.
+
+    Args:
+        action: what to do.
+        parent: state that it starts from.
+        job: its job.
+        seen: the points that the parent used, asked for where a background is estimated from them.
+
+    Raises:
+        PlannerError: ``phase_unknown``.
+        UserInputError: ``estimate_impossible``.
+    """
     released = released_after(action, parent)
     bounds = {b.selector: b for b in (*parent.bounds, *action.bounds)}
+    edits = _edits(action, parent, job, seen)
     cycles = _JOINT_CYCLES if action.kind is ActionKind.JOINT else _STEP_CYCLES
-    return EngineCommand(
-        released=released, bounds=tuple(bounds.values()), cycles=cycles, edits=_edits(action, parent, job), gains=True
-    )
+    return EngineCommand(released=released, bounds=tuple(bounds.values()), cycles=cycles, edits=edits, gains=True)
 
 
-def _edits(action: Action, parent: FitState, job: Job) -> tuple[Edit, ...]:
+def _edits(action: Action, parent: FitState, job: Job, seen: Seen) -> tuple[Edit, ...]:
     settings = action.settings
     if action.instead_of:
         return (Edit("neutral", {"selectors": list(action.instead_of), "successors": list(action.parameters)}),)
     shape = shape_of(action)
     if shape is not None:
-        return (reshaping(action, shape),)
+        return (reshaping(action, shape, job, seen),)
     if action.kind is ActionKind.EXCLUDE_REGION and "lower_deg" in settings:
         ends = {"lower_deg": settings["lower_deg"], "upper_deg": settings["upper_deg"]}
         return (Edit("exclude", ends | _place(action)),)
@@ -88,10 +99,25 @@ def _edits(action: Action, parent: FitState, job: Job) -> tuple[Edit, ...]:
     return ()
 
 
-def reshaping(action: Action, shape: Shape) -> Edit:
-    """Describe the form that the model shall have: the settings that belong to it, under the engine's names."""
+def reshaping(action: Action, shape: Shape, job: Job, seen: Seen) -> Edit:
+    """Describe the form that the model shall have: the settings that belong to it, under the engine's names.
+
+    Args:
+        action: whose settings ask for the form.
+        shape: the form.
+        job: its job.
+        seen: the points that a background is estimated from.
+
+    Raises:
+        UserInputError: ``estimate_impossible``.
+    """
+    settings = action.settings
+    if shape.mark == ESTIMATE:
+        name = settings.get("histogram")
+        histogram = next((h for h in job.histograms if h.name == name), job.histograms[0])
+        return Edit(shape.edit, estimated_values(settings, histogram.pattern.axis, seen) | _place(action))
     values: dict[str, float | int | str | tuple[float, ...] | list[str]] = {}
-    for key, value in action.settings.items():
+    for key, value in settings.items():
         if key in shape.needed or key in shape.optional:
             name = shape.names.get(key, key)
             values[name] = str(value).split() if name in LISTS else value

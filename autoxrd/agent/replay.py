@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from autoxrd.agent.codec import encode_result
+from autoxrd.agent.estimating import observed_of_result
 from autoxrd.agent.events import Listener, nobody
 from autoxrd.agent.fitting import command_for, prepared
 from autoxrd.agent.job import Job
@@ -103,7 +104,7 @@ def _replay(
     steps = [_compare(job, "root", root_id, root, snapshot, result)]
     parent = root
     for action, state, state_id in path:
-        snapshot, result = session.execute(snapshot, command_for(action, parent, job))
+        snapshot, result = session.execute(snapshot, command_for(action, parent, job, observed_of_result(result)))
         steps.append(_compare(job, action.kind.value, state_id, state, snapshot, result))
         parent = state
     return steps

@@ -106,6 +106,7 @@ class Complexity(_Frozen):
     """Size and conditioning of the least-squares problem."""
 
     n_free: int
+    """Free parameters, and those that an estimated background stands for."""
     n_points: int
     max_correlation: float | None = None
     """Largest |r| outside linear background bases."""
@@ -113,6 +114,9 @@ class Complexity(_Frozen):
     high_correlations: tuple[Correlation, ...] = ()
     background_max_correlation: float | None = None
     condition_number: float | None = None
+    n_estimated: int = Field(default=0, exclude_if=lambda number: not number)
+    """Effective parameters of curves that were estimated from the data and are held: part of ``n_free``. Not written
+    where there are none: records keep their hashes."""
 
 
 class Convergence(_Frozen):

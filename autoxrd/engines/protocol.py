@@ -50,12 +50,13 @@ class Edit:
     Kinds: ``background`` (terms: int), ``range`` (lower_deg, upper_deg), ``exclude`` (lower_deg, upper_deg),
     ``texture`` (phase, axis), ``add_phase`` (structure as JSON text, form_factors, strain of its cell lengths, name of
     the phase that it replaces or empty), ``remove_phase`` (phase), ``equal_uiso`` (phases), ``apart_uiso`` (phases that
-    share one), ``value`` (selector, value; for deterministic code only, never from a planner).
+    share one), ``background_fixed`` (x_deg, y; terms; parameters and wave_deg of a curve that was estimated from the
+    data), ``value`` (selector, value; for deterministic code only, never from a planner).
 
     Where the engine has them: ``background`` (function beside terms), ``background_peak`` (position_deg, width_deg),
-    ``background_debye`` (distance_angstrom), ``background_fixed`` (x_deg, y), ``broadening`` (phase, effect, model,
-    axis), ``harmonics`` (phase, order), ``anisotropic`` (phase, atoms, model), ``restrain_distances`` (phase, from, to,
-    distance_angstrom, esd_angstrom, within).
+    ``background_debye`` (distance_angstrom), ``broadening`` (phase, effect, model, axis), ``harmonics`` (phase, order),
+    ``anisotropic`` (phase, atoms, model), ``restrain_distances`` (phase, from, to, distance_angstrom, esd_angstrom,
+    within).
 
     With several histograms an edit of one of them names it (histogram).
     """

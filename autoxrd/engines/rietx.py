@@ -21,6 +21,7 @@ SELECTORS = (
     "phase.P.scale",
     "background",
     "background.N",
+    "background.fixed",
     "instrument.zero",
     "instrument.wavelength",
     "instrument.ka2_ratio",
@@ -89,6 +90,7 @@ class RietxEngine:
             selectors=SELECTORS,
             edits=(
                 "background",
+                "background_fixed",
                 "range",
                 "exclude",
                 "texture",

@@ -75,7 +75,7 @@ def hard_violations(state: FitState) -> int:
 def background_terms(state: FitState, histogram: str = "") -> int:
     """Return the number of background coefficients of a state, of one of its histograms where there are several."""
     head = f"{HISTOGRAM}{histogram}.background." if histogram else "background."
-    return sum(1 for parameter in state.parameters if parameter.name.startswith(head))
+    return sum(1 for parameter in state.parameters if parameter.name.removeprefix(head).isdigit())
 
 
 def read_metric(state: FitState, name: str) -> Reading:

@@ -5,12 +5,13 @@ Each form is a fixed set of keys: what is missing or has the wrong type is refus
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from autoxrd.domain.action import Action, ActionKind
 
-__all__ = ["LISTS", "SHAPES", "Shape", "needs_histogram", "shape_faults", "shape_of"]
+__all__ = ["ESTIMATE", "LISTS", "SHAPES", "Shape", "needs_histogram", "shape_faults", "shape_of"]
 
 _Types = Mapping[str, tuple[type, ...]]
 _NUMBER = (int, float)
@@ -26,6 +27,8 @@ class Shape:
         mark: setting that tells it from the kind's other forms.
         needed, optional: type of each setting.
         names: setting -> the edit's name of it, where they differ.
+        words: setting -> what it may say, where that is one of a few words.
+        least: setting -> the number that it is no smaller than.
     """
 
     kind: ActionKind
@@ -34,9 +37,13 @@ class Shape:
     needed: _Types
     optional: _Types = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    least: Mapping[str, float] = field(default_factory=dict)
 
 
 _ATOMS = {"phase": (str,), "atoms": (str,)}
+ESTIMATE = "estimate"
+"""Setting that asks for a background estimated from the pattern; it says by which method."""
 _BONDS = {"phase": (str,), "from": (str,), "to": (str,), "distance_angstrom": _NUMBER, "esd_angstrom": _NUMBER}
 SHAPES = (
     Shape(ActionKind.PREFERRED_ORIENTATION, "texture", "axis", {"phase": (str,), "axis": (tuple,)}),
@@ -44,6 +51,15 @@ SHAPES = (
     Shape(ActionKind.DISPLACEMENT_PARAMETERS, "equal_uiso", "equal", {"equal": (str,)}, names={"equal": "phases"}),
     Shape(ActionKind.DISPLACEMENT_PARAMETERS, "apart_uiso", "apart", {"apart": (str,)}, names={"apart": "phases"}),
     Shape(ActionKind.DISPLACEMENT_PARAMETERS, "anisotropic", "atoms", _ATOMS, {"model": (str,)}),
+    Shape(
+        ActionKind.BACKGROUND_MODEL,
+        "background_fixed",
+        ESTIMATE,
+        {ESTIMATE: (str,)},
+        {"wave_deg": _NUMBER, "terms": (int,)},
+        words={ESTIMATE: ("arpls",)},
+        least={"wave_deg": 0.0, "terms": 1.0},
+    ),
     Shape(
         ActionKind.BACKGROUND_MODEL,
         "background_peak",
@@ -92,4 +108,8 @@ def shape_faults(action: Action) -> list[str]:
     for key, value in given.items():
         if key in known and (not isinstance(value, known[key]) or isinstance(value, bool)):
             faults.append(f"{key!r} of {shape.edit} has the wrong type")
+        elif key in shape.words and value not in shape.words[key]:
+            faults.append(f"{key!r} of {shape.edit} is one of {', '.join(shape.words[key])}, not {str(value)[:40]!r}")
+        elif key in shape.least and isinstance(value, int | float) and not shape.least[key] <= value < math.inf:
+            faults.append(f"{key!r} of {shape.edit} is finite and no smaller than {shape.least[key]:g}")
     return faults

@@ -88,6 +88,12 @@ CITATIONS: dict[str, Citation] = {
         "lines of the 3d transition metals. Phys. Rev. A 56, 4554–4568.",
         "10.1103/PhysRevA.56.4554",
     ),
+    "arpls": Citation(
+        "Baek et al., 2015",
+        "Baek, S.-J., Park, A., Ahn, Y.-J. & Choo, J. (2015). Baseline correction using asymmetrically reweighted "
+        "penalized least squares smoothing. Analyst 140, 250–257.",
+        "10.1039/C4AN01061B",
+    ),
     "rietx": Citation("rietx", "rietx, an open Rietveld refinement engine (Python package)."),
     "gsasii": Citation(
         "Toby & Von Dreele, 2013",

@@ -154,7 +154,8 @@ def _procedure(inp: ReportInput, cite: _Cited) -> str:
 
 def _profile(rows: tuple[ParameterRow, ...], cite: _Cited) -> str:
     values = {r.name: r for r in rows}
-    background = sum(r.name.startswith("background.") for r in rows)
+    background = sum(r.name.removeprefix("background.").isdigit() for r in rows)
+    drawn = values.get("background.estimate_wave")
     sentences = [
         f"Peak shapes were described by the Thompson–Cox–Hastings pseudo-Voigt function {cite('tch')}, its Gaussian "
         f"width by the Caglioti law {cite('caglioti')}"
@@ -162,7 +163,13 @@ def _profile(rows: tuple[ParameterRow, ...], cite: _Cited) -> str:
     axial = [values[k] for k in ("profile.S/L", "profile.H/L") if k in values]
     if any(r.released or r.value > 0 for r in axial):
         sentences.append(f"asymmetry by axial divergence {cite('fcj')}")
-    if background:
+    if drawn is not None:
+        sentences.append(
+            "the background by a curve estimated from the pattern by asymmetrically reweighted penalised least squares "
+            f"{cite('arpls')}, which follows waves from {fixed(drawn.value, 1)}° on and was held, and a function of "
+            f"{background} coefficients"
+        )
+    elif background:
         sentences.append(f"the background by a function of {background} coefficients")
     return joined(sentences) + "."
 
@@ -192,7 +199,9 @@ def _refined(inp: ReportInput, rows: tuple[ParameterRow, ...], cite: _Cited) -> 
         if words:
             parts.append(f"for {phase.name} ({phase.space_group}) the {joined(words)}")
     quality = inp.state.quality
-    count = f"{quality.n_parameters} parameters against {quality.n_points} points"
+    held = inp.state.complexity.n_estimated
+    counted = f" ({held} of them those that the estimated background counts as)" if held else ""
+    count = f"{quality.n_parameters} parameters{counted} against {quality.n_points} points"
     return ("; ".join(parts) + f": {count}.") if parts else f"The last cycle refined {count}."
 
 

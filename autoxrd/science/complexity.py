@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -11,8 +12,9 @@ from autoxrd.domain.state import Complexity, Correlation
 from autoxrd.science.inputs import FitArrays
 from autoxrd.science.settings import Limits
 
-__all__ = ["complexity_of", "correlation_matrix"]
+__all__ = ["complexity_of", "correlation_matrix", "estimated_parameters"]
 
+_ESTIMATED = "background.estimate_parameters"
 _BACKGROUND = re.compile(r"^(?:(histogram\.[^.]+)\.)?background\.\d+$")
 
 
@@ -26,16 +28,25 @@ def correlation_matrix(covariance: FloatArray) -> FloatArray:
     return np.asarray(matrix)
 
 
+def estimated_parameters(result: FitArrays) -> int:
+    """Return how many parameters the backgrounds stand for that were estimated from the data, rounded up.
+
+    A curve that was drawn through the data leaves them that many degrees of freedom fewer, as if its parameters had
+    been refined (Hastie & Tibshirani 1990, Generalized Additive Models, section 3.5: the trace of the smoother).
+    """
+    return sum(math.ceil(row.value) for row in result.parameters if row.derived and row.name.endswith(_ESTIMATED))
+
+
 def complexity_of(result: FitArrays, limits: Limits) -> Complexity:
     """Return size, largest correlations and condition number (of the correlation matrix).
 
     Pairs inside one linear background basis correlate by construction and are reported apart (DESIGN section 9).
     """
     names = tuple(result.covariance_names)
-    count = len(names)
+    count, estimated = len(names), estimated_parameters(result)
     n_points = int(result.x.size)
     if count == 0 or result.covariance.shape != (count, count):
-        return Complexity(n_free=count, n_points=n_points)
+        return Complexity(n_free=count + estimated, n_points=n_points, n_estimated=estimated)
     matrix = correlation_matrix(result.covariance)
     eigenvalues = np.linalg.eigvalsh(matrix)
     condition = float(eigenvalues[-1] / eigenvalues[0]) if eigenvalues[0] > 0 else None
@@ -52,13 +63,14 @@ def complexity_of(result: FitArrays, limits: Limits) -> Complexity:
         if abs(values[k]) >= limits.correlation_listed
     ]
     return Complexity(
-        n_free=count,
+        n_free=count + estimated,
         n_points=n_points,
         max_correlation=abs(float(values[outside[0]])) if outside else None,
         max_correlation_pair=(names[rows[outside[0]]], names[columns[outside[0]]]) if outside else None,
         high_correlations=tuple(listed),
         background_max_correlation=background[0] if background else None,
         condition_number=condition,
+        n_estimated=estimated,
     )
 
 

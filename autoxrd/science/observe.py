@@ -13,7 +13,7 @@ from autoxrd.science.apportion import apportion, r_bragg
 from autoxrd.science.background import background_slow
 from autoxrd.science.checks import check_all
 from autoxrd.science.checks.amounts import intensity_shares
-from autoxrd.science.complexity import complexity_of
+from autoxrd.science.complexity import complexity_of, estimated_parameters
 from autoxrd.science.features import plain, unavailable
 from autoxrd.science.frame import build_frame
 from autoxrd.science.gains import gain_features
@@ -63,7 +63,7 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
         result.sigma,
         result.y_calc,
         result.background,
-        n_parameters=len(result.covariance_names),
+        n_parameters=len(result.covariance_names) + estimated_parameters(result),
         settings=context.settings.statistics,
     )
     bragg, aligned = _bragg_and_aligned(result, context, statistics.gof)

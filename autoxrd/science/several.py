@@ -7,7 +7,7 @@ from typing import Protocol
 
 from autoxrd.domain.naming import HISTOGRAM, full_name
 from autoxrd.domain.state import Feature, Violation
-from autoxrd.science.complexity import complexity_of
+from autoxrd.science.complexity import complexity_of, estimated_parameters
 from autoxrd.science.features import plain
 from autoxrd.science.gains import gain_features
 from autoxrd.science.inputs import FitArrays, MeasureContext, Measures
@@ -55,7 +55,7 @@ def measure_several(result: _Several, contexts: Mapping[str, MeasureContext]) ->
         result.sigma,
         result.y_calc,
         result.background,
-        n_parameters=len(result.covariance_names),
+        n_parameters=len(result.covariance_names) + estimated_parameters(result),
         settings=first.settings.statistics,
     )
     features = {name: plain(float(getattr(statistics, name))) for name in _TOGETHER}

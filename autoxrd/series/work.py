@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autoxrd.agent.codec import decode_structures
+from autoxrd.agent.estimating import estimated_again, observed_of_start
 from autoxrd.agent.fitting import reshaping
 from autoxrd.agent.inputs import Request, load_job
 from autoxrd.agent.job import Job
@@ -155,7 +156,7 @@ def _started_from(job: Job, neighbour: Path) -> Job:
     seen = seen_phases(state, esds)
     if not seen:
         return job
-    start = start_from(state, refined, _shapes(theirs, path), kept=seen, held=_held(theirs, path), source=source)
+    start = start_from(state, refined, _shapes(job, theirs, path), kept=seen, held=_held(theirs, path), source=source)
     # what the neighbour does not show is asked for like a candidate: by its lines, wherever its cell has gone
     unseen = (s for s in job.structures if s.name not in seen)
     candidates = tuple({s.name: s for s in (*job.candidates, *unseen)}.values())
@@ -163,11 +164,16 @@ def _started_from(job: Job, neighbour: Path) -> Job:
     return replace(job, structures=structures, candidates=candidates, start=start)
 
 
-def _shapes(job: Job, path: Sequence[Action]) -> tuple[Edit, ...]:
-    """Return how the form of a model came about, that of its own start included."""
-    begun = () if job.start is None else tuple(edit for edit in job.start.edits if edit.kind != "value")
+def _shapes(job: Job, theirs: Job, path: Sequence[Action]) -> tuple[Edit, ...]:
+    """Return how the form of a model came about, that of its own start included.
+
+    A background that was estimated from the other pattern is estimated from this one.
+    """
+    points, axis = observed_of_start(job.pattern, job.engine_settings), job.pattern.axis
+    edits = () if theirs.start is None else theirs.start.edits
+    begun = (estimated_again(edit, axis, points) for edit in edits if edit.kind != "value")
     shaped = ((action, shape_of(action)) for action in path)
-    return (*begun, *(reshaping(action, shape) for action, shape in shaped if shape is not None))
+    return (*begun, *(reshaping(action, shape, job, points) for action, shape in shaped if shape is not None))
 
 
 def _held(job: Job, path: Sequence[Action]) -> frozenset[str]:

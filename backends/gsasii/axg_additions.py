@@ -9,7 +9,9 @@ import numpy as np
 from axg_background import DEBYE, PEAK, Background, fit_rows, function_rows
 from axg_model import build_model
 from axg_pattern import NARROW, Engine
+from axg_prepare import MOST_TERMS
 from axg_state import State
+from axr_fixed import curve_of, estimate_of
 
 __all__ = ["add_debye_term", "add_peak", "fix_background"]
 
@@ -91,29 +93,31 @@ def _matched(before: State, after: State, name: str, where: Any) -> float:
 
 
 def fix_background(state: State, values: dict[str, Any]) -> State:
-    """Put a measured or drawn curve under everything; the function's terms then stand for what it leaves.
+    """Put a measured or estimated curve under everything; the function's terms then stand for what it leaves.
 
     Args:
         state: where to.
-        values: ``x_deg`` and ``y``, equally long, x rising; empty ones take the curve away.
+        values: ``x_deg`` and ``y``, equally long, x rising; empty ones take the curve away. ``terms``: number of
+            the function's terms from then on; ``parameters``, ``wave_deg``: of a curve estimated from the data.
 
     Raises:
         ValueError: it is no curve.
     """
-    x, y = (np.asarray(values[key], dtype=np.float64) for key in ("x_deg", "y"))
-    if x.shape != y.shape or x.ndim != 1 or not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))):
-        raise ValueError("a fixed background has equally many finite angles and intensities")
-    if x.size and (x.size < 2 or np.any(np.diff(x) <= 0.0)):
-        raise ValueError("a fixed background has at least two points, at rising angles")
+    x, y = curve_of(values)
+    kind, terms = state.background[0], int(values.get("terms", state.background[1]))
+    if not 1 <= terms <= MOST_TERMS:
+        raise ValueError(f"the number of background terms must be between 1 and {MOST_TERMS}")
     points = state.x[state.used()]
     before = Background(state, points).compute(state.values).y
-    kept = {name: value for name, value in state.values.items() if name != "background.fixed"}
+    old = {"background.fixed", *(f"background.{k}" for k in range(state.background[1]))}
+    kept = {f"background.{k}": 0.0 for k in range(terms)}
+    kept |= {name: value for name, value in state.values.items() if name not in old}
     if x.size:
         kept["background.fixed"] = 1.0
-    changed = replace(state, values=kept, fixed_background=tuple(zip(x.tolist(), y.tolist(), strict=True)))
-    kind, terms = state.background
+    curve = tuple(zip(x.tolist(), y.tolist(), strict=True))
+    changed = replace(
+        state, values=kept, background=(kind, terms), fixed_background=curve, fixed_estimate=estimate_of(values)
+    )
     rest = before - Background(changed, points).compute(changed.values).y
     extra = fit_rows(function_rows(kind, points, terms, state.wavelength), rest)
-    return changed.with_values(
-        {f"background.{k}": changed.values[f"background.{k}"] + float(value) for k, value in enumerate(extra)}
-    )
+    return changed.with_values({f"background.{k}": float(value) for k, value in enumerate(extra)})

@@ -21,6 +21,7 @@ from axg_pattern import Computed
 from axg_quantities import unit_of
 from axg_solve import Limits, Outcome
 from axg_state import State
+from axr_fixed import curve_notices, curve_rows
 from axr_rows import derived_row
 from GSASII import GSASIIElem as G2elem
 from GSASII import GSASIIlattice as G2lat
@@ -81,7 +82,7 @@ def _widths(lines: Lines, unit: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def floor_notices(state: State, seen: Computed) -> list[tuple[str, str]]:
-    """Return what GSAS-II would clip in silence: widths and axial divergence at its floor."""
+    """Return what a state is to be told with: widths at GSAS-II's floor, tensors of no displacement, a drawn curve."""
     found = []
     for phase, lines in zip(state.phases, seen.lines, strict=True):
         for name, array in (("Gaussian variance", lines.variance), ("Lorentzian width", lines.lorentz)):
@@ -89,7 +90,7 @@ def floor_notices(state: State, seen: Computed) -> list[tuple[str, str]]:
             if 0.0 < share < 1.0 or (share == 1.0 and name == "Gaussian variance"):
                 text = f"{100 * share:.0f} % of the reflections of {phase.name} have their {name} at GSAS-II's floor."
                 found.append(("width_at_floor", text))
-    return found + _tensor_notices(state)
+    return found + _tensor_notices(state) + curve_notices(state.fixed_estimate)
 
 
 def _tensor_notices(state: State) -> list[tuple[str, str]]:
@@ -136,7 +137,7 @@ def parameter_rows(state: State, catalog: Catalog, limits: Limits, released: set
                 "derived": not free and ((name in following and not coordinate) or bool(esd)),
             }
         )
-    return rows
+    return rows + curve_rows(state.fixed_estimate)
 
 
 def tell_greatest(rows: list[_Row], model: Model, reflections: dict[str, np.ndarray]) -> None:

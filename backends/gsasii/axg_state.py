@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from axr_fixed import Estimate
 from axr_wire import Refused, canonical_json
 
 __all__ = ["PhaseModel", "State", "decode", "encode"]
@@ -79,6 +80,7 @@ class State:
         limits, excluded: what is used of it, degrees 2theta.
         background_peaks, background_debye: number of single peaks and Debye terms in the background.
         fixed_background: points (degrees 2theta, intensity) of a curve under everything, or none.
+        fixed_estimate: how that curve was estimated from the data, None where it was not.
         restraints: distances to keep: phase, two labels, rotation (9) and translation (3) of the second atom's image,
             distance and esd, angstrom.
         mode: ``rietveld`` or ``lebail``.
@@ -109,6 +111,7 @@ class State:
     background_peaks: int = 0
     background_debye: int = 0
     fixed_background: tuple[tuple[float, float], ...] = ()
+    fixed_estimate: Estimate | None = None
     restraints: tuple[tuple[str | float, ...], ...] = ()
     flight: tuple[float, float] | None = None
     notices: tuple[tuple[str, str], ...] = ()
@@ -143,6 +146,8 @@ def encode(state: State) -> bytes:
     """Return the payload of a state."""
     body = {name: getattr(state, name) for name in _JSON}
     body["phases"] = [asdict(phase) for phase in state.phases]
+    if state.fixed_estimate is not None:
+        body["fixed_estimate"] = state.fixed_estimate
     blocks = [
         zlib.compress(canonical_json(body), _LEVEL),
         zlib.compress(canonical_json(state.last), _LEVEL) if state.last else b"",
@@ -181,6 +186,7 @@ def _decoded(blocks: list[bytes]) -> State:
         background_peaks=body.get("background_peaks", 0),
         background_debye=body.get("background_debye", 0),
         fixed_background=tuple((x, y) for x, y in body.get("fixed_background", ())),
+        fixed_estimate=None if body.get("fixed_estimate") is None else (*body["fixed_estimate"],),
         restraints=tuple(tuple(row) for row in body.get("restraints", ())),
         flight=None if body.get("flight") is None else (body["flight"][0], body["flight"][1]),
         notices=tuple((code, text) for code, text in body["notices"]),

@@ -10,6 +10,7 @@ import numpy as np
 import rietx as rx
 from axr_bounds import Limits, column_bounds
 from axr_edits import apply_edits
+from axr_fixed import curve_notices
 from axr_gain_columns import rough_surface
 from axr_gains import axial_start, release_gains
 from axr_lebail import match_intensities
@@ -134,6 +135,7 @@ def _report(
     if gained is not None:
         derived += uncertainty_rows(seen, gained.problem, answer, catalog, parameters + derived)
     notes = [] if gained is None else gained.notes
+    told = [*state.notices, *curve_notices(state.fixed_estimate)]
     meta = {
         "parameters": parameters + derived,
         "phases": phases,
@@ -141,8 +143,7 @@ def _report(
         "convergence": _ending(outcome),
         "engine_r": _figures(statistics, outcome),
         "notices": [
-            list(item)
-            for item in _short([*state.notices, *outcome.notices, *outcome.findings, *_exceeded(parameters), *notes])
+            list(item) for item in _short([*told, *outcome.notices, *outcome.findings, *_exceeded(parameters), *notes])
         ],
         "gains": {} if gained is None else gained.gains,
         "gain_counts": {} if gained is None else gained.counts,

@@ -10,6 +10,7 @@ import numpy as np
 import rietx as rx
 from axr_curves import chebyshev_rows
 from axr_marginal import AXIAL_TRIALS, ROUGHNESS_TRIALS
+from axr_names import is_term
 from axr_private import COARSE_AREA, compiled, shaped, table_of
 from axr_state import State
 
@@ -75,7 +76,8 @@ def roughness_steps(state: State) -> np.ndarray:
 
 def background_columns(model: object, terms: int) -> np.ndarray:
     """Return the next Chebyshev terms of the background, shape (n, terms)."""
-    x, have = model.tt, len(model.bkg_paths)  # type: ignore[attr-defined]
+    x = model.tt  # type: ignore[attr-defined]
+    have = sum(map(is_term, model.bkg_paths))  # type: ignore[attr-defined]
     return chebyshev_rows(x, have + terms, float(x[0]), float(x[-1]))[have:].T
 
 

@@ -92,7 +92,8 @@ def _groups(
     for name, paths in catalog.selectors.items():
         parts = name.split(".")
         atomic = parts[0] == "phase" and (parts[2] == "atom" or parts[2] == "uiso")
-        if not paths or name in _HIDDEN or (parts[0] == "background" and len(parts) > 1):
+        single_term = parts[0] == "background" and len(parts) > 1 and parts[1] != "fixed"
+        if not paths or name in _HIDDEN or single_term:
             continue
         if not (atomic and parts[1] in large):
             groups[name] = paths

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from axr_partition import solve_nonnegative
 from axr_private import carry_intensities, compiled, extract_intensities, reflection_profiles, set_intensities, table_of
-from axr_seeds import background_model
+from axr_seeds import background_model, chebyshev_of
 from axr_state import State
 from axr_wire import Refused
 from scipy.sparse import csc_array, hstack
@@ -43,13 +43,17 @@ def match_intensities(state: State, *, background: bool) -> State:
     curve = model.background(values)
     columns, target = shapes, model.y_obs - curve
     if background:
-        columns, target = csc_array(hstack([shapes, csc_array(model.bkg_design.T)])), model.y_obs
+        polynomial = chebyshev_of(state.instrument.background)
+        # behind the polynomial's rows stands that of a fixed curve, which is held
+        rows = model.bkg_design[: len(polynomial.coefficients)]
+        columns = csc_array(hstack([shapes, csc_array(rows.T)]))
+        target = target + np.array([item.value for item in polynomial.coefficients]) @ rows
     weighted = csc_array(columns.multiply((1.0 / model.sigma)[:, None]))
     solution = solve_nonnegative(weighted, target / model.sigma, count)
     set_intensities(model, np.maximum(solution[:count], 0.0))
     matched = replace(state, reflections=extract_intensities(model))
     if background:
         instrument = state.instrument.model_copy(deep=True)
-        instrument.background = background_model(solution[count:])
+        instrument.background = background_model(solution[count:], instrument.background)
         matched = matched.with_models(state.structure, instrument)
     return matched

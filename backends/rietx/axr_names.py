@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from axr_stephens import stephens_columns
 
-__all__ = ["B_TO_U", "SELECTORS", "Catalog", "Mapped", "build_catalog", "map_path"]
+__all__ = ["B_TO_U", "SELECTORS", "Catalog", "Mapped", "build_catalog", "is_term", "map_path"]
 
 B_TO_U = 1.0 / (8.0 * math.pi**2)
 """B = 8 pi^2 U (International Tables for Crystallography D, section 1.9)."""
@@ -26,6 +26,7 @@ SELECTORS = (
     "phase.P.scale",
     "background",
     "background.N",
+    "background.fixed",
     "instrument.zero",
     "instrument.wavelength",
     "instrument.ka2_ratio",
@@ -55,6 +56,7 @@ SELECTORS = (
 )
 
 _INSTRUMENT = {
+    "instrument.background.scale": ("background.fixed", ""),
     "instrument.zero_shift": ("instrument.zero", "deg"),
     "instrument.source.lines.0.wavelength": ("instrument.wavelength", "angstrom"),
     "instrument.source.lines.1.weight": ("instrument.ka2_ratio", ""),
@@ -95,6 +97,11 @@ class Mapped:
     path: str
     factor: float = 1.0
     unit: str = ""
+
+
+def is_term(path: str) -> bool:
+    """Return whether a rietx path is a coefficient of the background's polynomial."""
+    return _BACKGROUND_PATH.fullmatch(path) is not None
 
 
 def map_path(path: str, structure: Any) -> Mapped | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import gemmi
 import numpy as np
+from axr_fixed import curve_rows
 from axr_names import B_TO_U, map_path
 from axr_private import Answer, carry_intensities, compiled, table_of
 from axr_rows import derived_row
@@ -140,7 +141,7 @@ def parameter_rows(
                 "derived": not free and ((entry.tie is not None and not coordinate) or esd is not None),
             }
         )
-    return rows
+    return rows + curve_rows(state.fixed_estimate)
 
 
 def phase_rows(state: State, seen: Evaluation, answer: Answer | None) -> tuple[list[_Row], list[_Row]]:

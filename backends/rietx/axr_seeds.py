@@ -1,4 +1,4 @@
-"""Starting values of rietx's models taken from the data: background, scale factors."""
+"""Starting values of rietx's models: background, and scale factors that the data ask for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,25 @@ from axr_curves import match_factors
 from axr_private import compiled, table_of
 from axr_state import State
 
-__all__ = ["background_model", "seed_scales"]
+__all__ = ["background_model", "chebyshev_of", "seed_scales"]
 
 
-def background_model(coefficients: np.ndarray) -> Any:
-    """Return rietx's Chebyshev background with these coefficients."""
-    return rx.BackgroundChebyshev(coefficients=[rx.Parameter(value=float(value)) for value in coefficients])
+def chebyshev_of(background: Any) -> Any:
+    """Return the Chebyshev polynomial of rietx's background, which may stand beside a fixed curve."""
+    return background.chebyshev if isinstance(background, rx.BackgroundFixedPlusChebyshev) else background
+
+
+def background_model(coefficients: np.ndarray, like: Any = None) -> Any:
+    """Return rietx's Chebyshev background with these coefficients.
+
+    Args:
+        coefficients: shape (terms,).
+        like: a background whose fixed curve is kept, if it has one.
+    """
+    terms = rx.BackgroundChebyshev(coefficients=[rx.Parameter(value=float(value)) for value in coefficients])
+    if not isinstance(like, rx.BackgroundFixedPlusChebyshev):
+        return terms
+    return like.model_copy(update={"chebyshev": terms}, deep=True)
 
 
 def seed_scales(state: State, width: float) -> Any:

@@ -36,7 +36,7 @@ COARSE_FTOL = 1e-6
 SETTLED = 1e-4
 """Relative change of the sum of squares at which a profile match has settled."""
 _BACKGROUND = re.compile(r"instrument\.background\.c\d+")
-_LINEAR = re.compile(r"phases\.\d+\.scale|instrument\.background\.c\d+")
+_LINEAR = re.compile(r"phases\.\d+\.scale|instrument\.background\.(c\d+|scale)")
 """Columns that the pattern depends on linearly: they need no way towards the minimum."""
 _ABSENT = re.compile(
     r"phases\.\d+\.(lor|gauss)_(size|strain)|instrument\.geometry\.axial_[sh]l|instrument\.profile\.[wxy]"

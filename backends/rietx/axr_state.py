@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import rietx as rx
+from axr_fixed import Estimate
 from axr_wire import Refused, canonical_json
 
 __all__ = ["State", "decode", "encode"]
@@ -41,6 +42,7 @@ class State:
         domain: our own description of each phase, JSON, in phase order.
         shared: for each phase, groups of atom indices that sit on one site.
         equal_uiso: names of the phases whose atoms' displacement parameters keep their proportions.
+        fixed_estimate: how the fixed part of the background was estimated from the data, None where it was not.
         radius_assumed: True where the goniometer radius is a default.
         notices: what to repeat with every result: (code, text).
         last: record of the fit that made this state (esds, figures), JSON, or empty.
@@ -58,6 +60,7 @@ class State:
     domain: tuple[dict[str, Any], ...] = ()
     shared: tuple[tuple[tuple[int, ...], ...], ...] = ()
     equal_uiso: tuple[str, ...] = ()
+    fixed_estimate: Estimate | None = None
     radius_assumed: bool = False
     notices: tuple[tuple[str, str], ...] = ()
     last: dict[str, Any] = field(default_factory=dict)
@@ -120,6 +123,8 @@ def encode(state: State) -> bytes:
         "notices": state.notices,
         "rietx": rx.__version__,
     }
+    if state.fixed_estimate is not None:
+        body["fixed_estimate"] = state.fixed_estimate
     blocks = [
         zlib.compress(canonical_json(body), _LEVEL),
         zlib.compress(canonical_json(state.last), _LEVEL) if state.last else b"",
@@ -150,6 +155,7 @@ def decode(payload: bytes) -> State:
         domain=tuple(body["domain"]),
         shared=tuple(tuple(tuple(group) for group in phase) for phase in body["shared"]),
         equal_uiso=tuple(body.get("equal_uiso", ())),
+        fixed_estimate=None if body.get("fixed_estimate") is None else (*body["fixed_estimate"],),
         radius_assumed=body["radius_assumed"],
         notices=tuple((code, text) for code, text in body["notices"]),
         last=json.loads(zlib.decompress(blocks[1])) if blocks[1] else {},

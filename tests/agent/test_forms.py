@@ -9,6 +9,7 @@ import pytest
 from autoxrd.agent.fitting import command_for
 from autoxrd.agent.job import Job
 from tests.gates.factory import action, state
+from tests.support.stub_engine import unseen
 
 
 @pytest.mark.parametrize(
@@ -52,9 +53,9 @@ from tests.gates.factory import action, state
     ],
 )
 def test_settings_become_an_edit(kind: str, settings: dict[str, Any], edit: str, values: dict[str, Any]) -> None:
-    command = command_for(action(kind, [], settings=settings), state(), cast(Job, None))
+    command = command_for(action(kind, [], settings=settings), state(), cast(Job, None), unseen)
     assert [(item.kind, dict(item.values)) for item in command.edits] == [(edit, values)]
 
 
 def test_an_action_without_settings_edits_nothing() -> None:
-    assert command_for(action("size_strain", ["phase.fap.size"]), state(), cast(Job, None)).edits == ()
+    assert command_for(action("size_strain", ["phase.fap.size"]), state(), cast(Job, None), unseen).edits == ()

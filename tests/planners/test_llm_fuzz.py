@@ -23,7 +23,7 @@ from autoxrd.planners.protocol import Finish, Forfeit, GraphView, Proposal
 from autoxrd.primitives import canonical_json
 from tests.support.llm_desk import MemoryLog, ScriptedClient, honest, no_waits
 from tests.support.llm_expert import finish_answer, propose_answer
-from tests.support.stub_engine import PHASE, StubSession, stub_job
+from tests.support.stub_engine import PHASE, StubSession, stub_job, unseen
 
 JOB = stub_job()
 SESSION = StubSession()
@@ -31,7 +31,9 @@ FILES = {"snapshot": "0" * 64, "arrays": "0" * 64, "structures": "0" * 64}
 
 
 def _state(released: bytes, action: Action | None = None, parent: FitState | None = None) -> FitState:
-    command = command_for(action, parent, JOB) if action is not None and parent is not None else EngineCommand(cycles=0)
+    command = EngineCommand(cycles=0)
+    if action is not None and parent is not None:
+        command = command_for(action, parent, JOB, unseen)
     _, result = SESSION.execute(Snapshot("stub", released), command)
     stage = Stage.QC if action is None else action.stage
     return measure_state(result, JOB, stage=stage, parent=parent, action=action, files=FILES)

@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autoxrd.science.complexity import complexity_of
+from autoxrd.domain.state import ParameterValue
+from autoxrd.science.complexity import complexity_of, estimated_parameters
+from autoxrd.science.inputs import MeasureContext
+from autoxrd.science.observe import measure
 from autoxrd.science.settings import Limits
-from tests.science.simulate import base, simulate
+from tests.science.simulate import base, instrument, simulate
 
 NAMES = ("background.0", "background.1", "instrument.zero", "sample.displacement", "phase.a.scale")
 
@@ -53,3 +56,22 @@ def test_nothing_free_and_parameters_without_variance():
     dead[4, :] = dead[:, 4] = 0.0
     seen = complexity_of(_result(dead), Limits())
     assert seen.max_correlation == pytest.approx(0.5)
+
+
+def test_a_curve_estimated_from_the_data_counts_as_its_parameters():
+    told = ParameterValue(name="background.estimate_parameters", value=11.3, derived=True)
+    plain = _result(np.eye(5))
+    drawn = replace(plain, parameters=(*plain.parameters, told))
+    assert estimated_parameters(drawn) == 12
+    seen = complexity_of(drawn, Limits())
+    assert (seen.n_free, seen.n_estimated) == (17, 12)
+    assert seen.max_correlation == complexity_of(plain, Limits()).max_correlation
+    context = MeasureContext(instrument(base(upper=40.0)))
+    free, paid = (measure(result, context).quality for result in (plain, drawn))
+    assert (free.n_parameters, paid.n_parameters) == (5, 17)
+    assert paid.rwp == free.rwp
+    assert paid.gof > free.gof
+    # what is not there is not written: records of before keep their hashes
+    assert "n_estimated" not in complexity_of(plain, Limits()).model_dump()
+    second = told.model_copy(update={"name": f"histogram.b.{told.name}"})
+    assert estimated_parameters(replace(drawn, parameters=(told, second))) == 24

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from autoxrd.agent.estimating import Observed
 from autoxrd.agent.job import Budget, Job
 from autoxrd.domain.pattern import Pattern
 from autoxrd.domain.state import Convergence, ParameterValue
@@ -22,7 +23,13 @@ from autoxrd.engines.protocol import EngineCommand, EngineResult, Exported, Snap
 from autoxrd.gates.policy import load_policy
 from tests.science.simulate import FLUORITE, ZINCITE, Model, Phase, instrument, simulate, structure
 
-__all__ = ["TRUE_RELEASES", "StubSession", "stub_job"]
+__all__ = ["TRUE_RELEASES", "StubSession", "stub_job", "unseen"]
+
+
+def unseen(histogram: str) -> Observed:
+    """Stand for the points of a state, for actions that need none."""
+    raise AssertionError(f"nobody asks for the points of {histogram}")
+
 
 NAME = "fluorite"
 START = Model(
