@@ -22,6 +22,7 @@ SELECTORS = (
     "background",
     "background.N",
     "background.fixed",
+    "background.peakN_KEY",
     "instrument.zero",
     "instrument.wavelength",
     "instrument.ka2_ratio",
@@ -91,6 +92,7 @@ class RietxEngine:
             edits=(
                 "background",
                 "background_fixed",
+                "background_peak",
                 "range",
                 "exclude",
                 "texture",

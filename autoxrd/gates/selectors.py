@@ -66,7 +66,7 @@ _DIRECTED = {
 }
 """What a quantity of a phase that depends on direction consists of, beside itself."""
 _BACKGROUND_PART = re.compile(
-    r"fixed|peak\d{1,3}_(?:position|intensity|gauss|lorentz)|debye\d{1,3}_(?:amplitude|distance|uiso)"
+    r"fixed|peak\d{1,3}_(?:position|intensity|height|gauss|lorentz)|debye\d{1,3}_(?:amplitude|distance|uiso)"
 )
 _SPLITS = {"SH/L": frozenset({"S/L", "H/L"}), "offset": frozenset({"offset_along", "offset_across"})}
 """Selectors that stand for several parameters."""

@@ -9,19 +9,16 @@ from typing import Any
 
 import numpy as np
 import rietx as rx
-from axr_curves import chebyshev_rows, fit_chebyshev
-from axr_fixed import curve_of, estimate_of
+from axr_background import add_peak, fix_background, on_other_points, set_terms
 from axr_names import map_path
 from axr_phases import add_phase, phase_index, remove_phase
 from axr_private import table_of
-from axr_seeds import background_model, chebyshev_of
 from axr_state import State
 from axr_strain import set_broadening
 from axr_wire import Refused
 
 __all__ = ["EDITS", "apply_edits"]
 
-MOST_TERMS = 36
 
 _COORDINATE = re.compile(r"phases\.(\d+)\.atoms\.(\d+)\.([xyz])")
 
@@ -42,105 +39,18 @@ def apply_edits(state: State, edits: list[dict[str, Any]]) -> State:
     return replace(state, last={}) if edits else state
 
 
-def _background(state: State, values: dict[str, Any]) -> State:
-    """Change the number of terms and keep the curve as far as the new terms can follow it."""
-    if set(values) - {"terms"}:
-        raise ValueError("the background is a Chebyshev polynomial, only the number of its terms can change")
-    terms = int(values["terms"])
-    _require_terms(terms)
-    old = _coefficients(state)
-    if terms >= old.size:
-        return _with_background(state, np.concatenate([old, np.zeros(terms - old.size)]))
-    x, curve = _curve(state)
-    return _with_background(state, fit_chebyshev(x, curve, terms))
-
-
-def _require_terms(terms: int) -> None:
-    if not 1 <= terms <= MOST_TERMS:
-        raise ValueError(f"the number of background terms must be between 1 and {MOST_TERMS}")
-
-
-def _coefficients(state: State) -> np.ndarray:
-    return np.array([item.value for item in chebyshev_of(state.instrument.background).coefficients])
-
-
-def _fixed(state: State, values: dict[str, Any]) -> State:
-    """Put a measured or estimated curve under everything; the polynomial then stands for what it leaves.
-
-    Args:
-        state: where to.
-        values: ``x_deg`` and ``y``, equally long, x rising; empty ones take the curve away. ``terms``: number of the
-            polynomial's terms from then on; ``parameters``, ``wave_deg``: of a curve estimated from the data.
-
-    Raises:
-        ValueError: it is no curve.
-    """
-    x, y = curve_of(values)
-    terms = int(values.get("terms", _coefficients(state).size))
-    _require_terms(terms)
-    points, curve = _curve(state)
-    curve = curve + _fixed_part(state, points)
-    instrument = state.instrument.model_copy(deep=True)
-    instrument.background = background_model(np.zeros(terms))
-    if x.size:
-        # rietx refuses points beyond a curve's ends: it goes on level there, as in GSAS-II
-        below, above = state.x[:1][state.x[:1] < x[0]], state.x[-1:][state.x[-1:] > x[-1]]
-        instrument.background = rx.BackgroundFixedPlusChebyshev(
-            fixed_two_theta=np.concatenate([below, x, above]).tolist(),
-            fixed_intensity=np.concatenate([y[:1][: below.size], y, y[-1:][: above.size]]).tolist(),
-            chebyshev=instrument.background,
-        )
-    changed = replace(state.with_models(state.structure, instrument), fixed_estimate=estimate_of(values))
-    return _with_background(changed, fit_chebyshev(points, curve - _fixed_part(changed, points), terms))
-
-
-def _fixed_part(state: State, x: np.ndarray) -> np.ndarray:
-    background = state.instrument.background
-    if not isinstance(background, rx.BackgroundFixedPlusChebyshev):
-        return np.zeros_like(x)
-    curve = np.interp(x, background.fixed_two_theta, background.fixed_intensity)
-    return np.asarray(background.scale.value * curve)
-
-
-def _curve(state: State) -> tuple[np.ndarray, np.ndarray]:
-    """Return the polynomial on the used points; a fixed curve is no part of it."""
-    x, coefficients = state.x[state.used()], _coefficients(state)
-    return x, chebyshev_rows(x, coefficients.size, float(x[0]), float(x[-1])).T @ coefficients
-
-
-def _with_background(state: State, coefficients: np.ndarray) -> State:
-    instrument = state.instrument.model_copy(deep=True)
-    instrument.background = background_model(coefficients, state.instrument.background)
-    return state.with_models(state.structure, instrument)
-
-
-def _on_other_points(state: State, changed: State) -> State:
-    """Carry the background curve to another set of points: its polynomials live on the used range."""
-    x_old, curve = _curve(state)
-    x_new = changed.x[changed.used()]
-    if x_new.size < 50:
-        raise ValueError("fewer than 50 points would remain")
-    terms = _coefficients(state).size
-    inside = x_new[(x_new >= x_old[0]) & (x_new <= x_old[-1])]
-    target = chebyshev_rows(x_new, terms, float(x_new[0]), float(x_new[-1])).T
-    if inside.size < terms:
-        return changed
-    # beyond the old range the curve is carried level: a polynomial must not be extrapolated
-    return _with_background(changed, np.linalg.lstsq(target, np.interp(x_new, x_old, curve), rcond=None)[0])
-
-
 def _range(state: State, values: dict[str, Any]) -> State:
     lower, upper = float(values["lower_deg"]), float(values["upper_deg"])
     if not lower < upper:
         raise ValueError("lower_deg must be below upper_deg")
-    return _on_other_points(state, replace(state, limits=(lower, upper)))
+    return on_other_points(state, replace(state, limits=(lower, upper)))
 
 
 def _exclude(state: State, values: dict[str, Any]) -> State:
     lower, upper = float(values["lower_deg"]), float(values["upper_deg"])
     if not lower < upper:
         raise ValueError("lower_deg must be below upper_deg")
-    return _on_other_points(state, replace(state, excluded=(*state.excluded, (lower, upper))))
+    return on_other_points(state, replace(state, excluded=(*state.excluded, (lower, upper))))
 
 
 def _texture(state: State, values: dict[str, Any]) -> State:
@@ -235,8 +145,9 @@ def _degrees_per_mm(state: State) -> float:
 
 
 EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
-    "background": _background,
-    "background_fixed": _fixed,
+    "background": set_terms,
+    "background_fixed": fix_background,
+    "background_peak": add_peak,
     "range": _range,
     "exclude": _exclude,
     "texture": _texture,

@@ -27,6 +27,7 @@ SELECTORS = (
     "background",
     "background.N",
     "background.fixed",
+    "background.peakN_KEY",
     "instrument.zero",
     "instrument.wavelength",
     "instrument.ka2_ratio",
@@ -86,6 +87,8 @@ _CELL_UNIT = {"a": "angstrom", "b": "angstrom", "c": "angstrom", "alpha": "deg",
 _PHASE_PATH = re.compile(r"phases\.(\d+)\.(.+)")
 _ATOM_PATH = re.compile(r"atoms\.(\d+)\.(x|y|z|occ|biso)")
 _STEPHENS = "microstrain.dof."
+_HUMP_PATH = re.compile(r"instrument\.extra_components\.(\d+)\.(position|height|fwhm)")
+_HUMP = {"position": ("position", "deg"), "height": ("height", "intensity"), "fwhm": ("gauss", "deg")}
 _BACKGROUND_PATH = re.compile(r"instrument\.background\.c(\d+)")
 
 
@@ -112,6 +115,10 @@ def map_path(path: str, structure: Any) -> Mapped | None:
     background = _BACKGROUND_PATH.fullmatch(path)
     if background:
         return Mapped(f"background.{background.group(1)}", path, 1.0, "intensity")
+    hump = _HUMP_PATH.fullmatch(path)
+    if hump:
+        name, unit = _HUMP[hump.group(2)]
+        return Mapped(f"background.peak{int(hump.group(1)) + 1}_{name}", path, 1.0, unit)
     match = _PHASE_PATH.fullmatch(path)
     if not match:
         return None
@@ -228,10 +235,12 @@ def _phase_selectors(index: int, phase: Any, rows: _Rows) -> dict[str, tuple[str
 
 def _instrument_selectors(instrument: Any, rows: _Rows) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    terms = [path for path in rows.entries if _BACKGROUND_PATH.fullmatch(path)]
-    found["background"] = rows.all_sources(terms)
-    for path in terms:
-        found[f"background.{path.rsplit('.c', 1)[1]}"] = rows.all_sources([path])
+    parts = [path for path in rows.entries if is_term(path) or _HUMP_PATH.fullmatch(path)]
+    found["background"] = rows.all_sources(parts)
+    for path in parts:
+        mapped = map_path(path, None)
+        assert mapped is not None
+        found[mapped.name] = rows.all_sources([path])
     for path, (name, _) in _INSTRUMENT.items():
         if path in rows.entries and name not in ("profile.S/L", "profile.H/L"):
             found[name] = rows.all_sources([path])
