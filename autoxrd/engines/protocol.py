@@ -53,10 +53,10 @@ class Edit:
     share one), ``background_fixed`` (x_deg, y; terms; parameters and wave_deg of a curve that was estimated from the
     data), ``value`` (selector, value; for deterministic code only, never from a planner).
 
-    Where the engine has them: ``background`` (function beside terms), ``background_peak`` (position_deg, width_deg),
-    ``background_debye`` (distance_angstrom), ``broadening`` (phase, effect, model, axis), ``harmonics`` (phase, order),
-    ``anisotropic`` (phase, atoms, model), ``restrain_distances`` (phase, from, to, distance_angstrom, esd_angstrom,
-    within).
+    Where the engine has them: ``background`` (function beside terms), ``background_peak`` (position_deg, width_deg,
+    shape), ``background_debye`` (distance_angstrom), ``broadening`` (phase, effect, model, axis), ``harmonics`` (phase,
+    order), ``anisotropic`` (phase, atoms, model), ``restrain_distances`` (phase, from, to, distance_angstrom,
+    esd_angstrom, within).
 
     With several histograms an edit of one of them names it (histogram).
     """

@@ -65,6 +65,8 @@ SHAPES = (
         "background_peak",
         "position_deg",
         {"position_deg": _NUMBER, "width_deg": _NUMBER},
+        {"shape": (str,)},
+        words={"shape": ("gauss", "pseudo-voigt")},
     ),
     Shape(ActionKind.BACKGROUND_MODEL, "background_debye", "distance_angstrom", {"distance_angstrom": _NUMBER}),
     Shape(ActionKind.BACKGROUND_MODEL, "background", "terms", {"terms": (int,)}, {"function": (str,)}),

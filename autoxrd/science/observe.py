@@ -17,6 +17,7 @@ from autoxrd.science.complexity import complexity_of, estimated_parameters
 from autoxrd.science.features import plain, unavailable
 from autoxrd.science.frame import build_frame
 from autoxrd.science.gains import gain_features
+from autoxrd.science.halo import halo_features
 from autoxrd.science.inputs import FitArrays, MeasureContext, Measures
 from autoxrd.science.intensities import intensity_features, log_ratios
 from autoxrd.science.missing import missing_peaks
@@ -127,6 +128,8 @@ def _local_features(
             frame, ratios[index], phase.structure, index, settings.intensities
         )
     features["background.slow"] = background_slow(frame, settings.background)
+    terms = sum(p.name.removeprefix("background.").isdigit() for p in result.parameters)
+    features |= halo_features(frame, terms, settings.halo, settings.background)
     features["missing_peak_ratio"] = missing_peaks(frame, measures, settings.unexplained, absent=absent)
     features |= presence_features(result, frame, measures, settings.unexplained)
     return features

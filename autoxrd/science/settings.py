@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "BackgroundSettings",
+    "HaloSettings",
     "IntensitySettings",
     "Limits",
     "MeasureSettings",
@@ -294,6 +295,33 @@ class BackgroundSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HaloSettings:
+    """Of a broad maximum between the lines."""
+
+    piece_fwhm: float = 4.0
+    """The residual is averaged over so many widths of a line..."""
+    spare_pieces: int = 8
+    """...and there are so many more pieces than terms of the polynomial."""
+    narrowest_fwhm: float = 20.0
+    """A halo is at least so many widths of a line wide: what is narrower may be lines or their feet."""
+    narrowest_share: float = 1.0 / 30.0
+    """The same as a share of the range."""
+    widest_share: float = 1.0 / 4.0
+    """What is wider is no bend that a low polynomial could not follow."""
+    growth: float = 1.2
+    """Each trial width over the one before."""
+    place_step: float = 0.2
+    """Trial places lie this share of a width apart."""
+    least_kept: float = 0.3
+    """Share of a trial's length that the polynomial that is there must leave: else height and terms trade freely."""
+    least_share: float = 0.02
+    """Share of chi^2 that a halo must take away to be told of."""
+    least_significance: float = 25.0
+    """The same over reduced chi^2 and number of parameters: four for independent residuals, times the square of 2.5 for
+    serial correlation (Berar & Lelann 1991, doi:10.1107/S0021889891002741)."""
+
+
+@dataclass(frozen=True, slots=True)
 class MeasureSettings:
     """All thresholds of the measures."""
 
@@ -304,6 +332,7 @@ class MeasureSettings:
     intensities: IntensitySettings = field(default_factory=IntensitySettings)
     shares: ShareSettings = field(default_factory=ShareSettings)
     background: BackgroundSettings = field(default_factory=BackgroundSettings)
+    halo: HaloSettings = field(default_factory=HaloSettings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from axg_background import DEBYE, PEAK, Background, fit_rows, function_rows
 from axg_model import build_model
 from axg_pattern import NARROW, Engine
 from axg_prepare import MOST_TERMS
+from axg_quantities import QUANTITIES
 from axg_state import State
 from axr_fixed import curve_of, estimate_of
 
@@ -20,6 +21,8 @@ MOST_DEBYE = 20
 SHARE = 0.6
 """Gaussian and Lorentzian parts of a new peak start at this share of its width each."""
 LEAST_AREA = 0.01
+NO_WIDTH = QUANTITIES["peak_lorentz"][1]
+"""Degrees: below it GSAS-II clips in silence."""
 DEBYE_UISO = 0.05
 """Angstrom^2: start of the spread of a distance in a glass, 0.2 angstrom."""
 
@@ -29,7 +32,8 @@ def add_peak(state: State, values: dict[str, Any]) -> State:
 
     Args:
         state: where to.
-        values: ``position_deg``, ``width_deg`` (at half height, to start with).
+        values: ``position_deg``, ``width_deg`` (at half height, to start with), ``shape``: ``pseudo-voigt`` where
+            nothing is said, or ``gauss``: its Lorentzian width then stays nothing unless it is freed by name.
 
     Raises:
         ValueError: it lies outside the range, or there are too many.
@@ -45,7 +49,8 @@ def add_peak(state: State, values: dict[str, Any]) -> State:
     number = state.background_peaks + 1
     if number > MOST_PEAKS:
         raise ValueError(f"there are {MOST_PEAKS} single peaks already")
-    start = dict(zip(PEAK, (position, 1.0, SHARE * width, SHARE * width), strict=True))
+    gauss, lorentz = (width, NO_WIDTH) if values.get("shape") == "gauss" else (SHARE * width, SHARE * width)
+    start = dict(zip(PEAK, (position, 1.0, gauss, lorentz), strict=True))
     grown = replace(
         state.with_values({f"background.peak{number}_{key}": value for key, value in start.items()}),
         background_peaks=number,

@@ -157,7 +157,9 @@ def build_catalog(model: Model) -> Catalog:
         _add(catalog, f"background.{number}", [(f"background.{number}", 1.0)], [f"background.{number}", "background"])
     for part in ("peak", "debye"):
         for name in names_of(state, part):
-            _add(catalog, name, [(name, 1.0)], [name, "background"])
+            # a peak without a Lorentzian part is a Gaussian: in what all of the background frees it stays one
+            gone = quantity_of(name) == "peak_lorentz" and state.values[name] <= row_of(name, flight=catalog.flight)[1]
+            _add(catalog, name, [(name, 1.0)], [name] if gone else [name, "background"])
     if state.fixed_background:
         _add(catalog, "background.fixed", [("background.fixed", 1.0)], ["background.fixed"])
     for name in _instrument_names(state):

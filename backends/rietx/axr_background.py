@@ -74,11 +74,13 @@ def add_peak(state: State, values: dict[str, Any]) -> State:
 
     Args:
         state: where to.
-        values: ``position_deg``, ``width_deg`` (at half height, to start with).
+        values: ``position_deg``, ``width_deg`` (at half height, to start with), ``shape``: ``gauss``.
 
     Raises:
         ValueError: it lies outside the range, or there are too many.
     """
+    if values.get("shape", "gauss") != "gauss":
+        raise ValueError("a single peak of rietx's background is a Gaussian")
     position, width = float(values["position_deg"]), float(values["width_deg"])
     x = state.x[state.used()]
     if not x[0] <= position <= x[-1]:

@@ -13,6 +13,9 @@ from autoxrd.domain.instrument import Geometry, Radiation
 
 __all__ = ["CURRICULUM", "Rule", "order_of"]
 
+HALO = "background.halo"
+"""Feature that argues for a broad peak."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -36,6 +39,7 @@ class Rule:
         shared_uiso: one displacement parameter for all atoms of a phase (True), or only where the data tell the
             atoms apart (False); None for rules about anything else.
         parts_uiso: gives atoms that share a displacement parameter ones of their own.
+        halo: a broad peak in the background, argued by its own features in the place of a release gain.
         patient: never ahead of its turn, whatever it promises: asymmetry and widths at low angles look like it.
         source: where the rule comes from.
     """
@@ -60,6 +64,7 @@ class Rule:
     why_flight: str = ""
     shared_uiso: bool | None = None
     parts_uiso: bool = False
+    halo: bool = False
     patient: bool = False
     waits_for: tuple[str, ...] = ()
 
@@ -116,6 +121,17 @@ CURRICULUM: tuple[Rule, ...] = (
         "the background bends more often than its terms can follow",
         "order by gain per coefficient; McCusker et al. 1999, doi:10.1107/S0021889898009856, section 5",
         features=("background.slow",),
+    ),
+    Rule(
+        "background_halo",
+        "curve",
+        ActionKind.BACKGROUND_MODEL,
+        Stage.INSTRUMENT,
+        (HALO,),
+        "between the lines stands one broad maximum, as of a glass, a polymer or a holder",
+        "Toby & Von Dreele 2013, doi:10.1107/S0021889813003531 (background peaks)",
+        features=("background.slow",),
+        halo=True,
     ),
     Rule(
         "zero",

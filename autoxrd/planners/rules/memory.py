@@ -7,6 +7,7 @@ from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.tables import MORE_BACKGROUND
 from autoxrd.planners.protocol import AttemptView, GraphView
+from autoxrd.planners.rules.catalogue import HALO
 from autoxrd.planners.rules.options import APART_UISO, DIRECTED, Option, bare, matches
 from autoxrd.planners.rules.thresholds import Thresholds
 
@@ -19,6 +20,8 @@ def released_by(action: Action) -> frozenset[str]:
         return frozenset(name + DIRECTED for name in action.parameters)
     if "apart" in action.settings:
         return frozenset(name + APART_UISO for name in action.parameters)
+    if "position_deg" in action.settings:
+        return frozenset({HALO})
     return frozenset(action.parameters) if action.parameters else frozenset({MORE_BACKGROUND})
 
 
@@ -43,7 +46,7 @@ def _newest_of_pair(candidate: FitState, parent: FitState, attempt: AttemptView)
 
 
 def _promise(name: str, state: FitState) -> float:
-    feature = state.features.get(GAIN_PREFIX + name)
+    feature = state.features.get(name if name == HALO else GAIN_PREFIX + name)
     return feature.value if feature is not None and feature.available and feature.value else 0.0
 
 

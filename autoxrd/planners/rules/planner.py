@@ -10,6 +10,7 @@ from autoxrd.gates.metrics import background_terms
 from autoxrd.planners.protocol import Finish, GraphView, JobContext, Proposal
 from autoxrd.planners.rules.backing import standing, step_back
 from autoxrd.planners.rules.catalogue import CURRICULUM, Rule, order_of
+from autoxrd.planners.rules.halos import halo_options
 from autoxrd.planners.rules.memory import narrowed, released_by
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.phase_notes import phase_notes
@@ -142,7 +143,8 @@ class RulesPlanner:
             begun = rule.always and any(a.action.kind in _LINEAR_KINDS for a in view.path(state))
             if begun and not self._placed(view.states[state]):
                 continue
-            options = options_of(rule, view.states[state], context, self.thresholds)
+            found_by = halo_options if rule.halo else options_of
+            options = found_by(rule, view.states[state], context, self.thresholds)
             for option in _scales(options, self.thresholds) if begun else options:
                 left = narrowed(option, state, view, self.thresholds)
                 if rule.name == "surface" and not surface_argued(state, view):
@@ -165,7 +167,7 @@ class RulesPlanner:
     def _excluded(self, option: Option, state: FitState) -> bool:
         """Zero and displacement are rivals; an occupancy and the displacement parameter of its atom are too."""
         released = state.released
-        if option.rule.kind is ActionKind.BACKGROUND_MODEL:
+        if option.rule.kind is ActionKind.BACKGROUND_MODEL and not option.rule.halo:
             wanted = background_terms(state) + option.n_parameters
             return "background" not in released or wanted > self.thresholds.most_terms
         if option.rule.group == "shift":

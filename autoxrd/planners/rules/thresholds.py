@@ -37,6 +37,11 @@ class Thresholds:
             are placed.
         most_terms: background coefficients beyond which no more are asked for; with 24 terms the shortest
             wave is a tenth of the range, still far wider than a line.
+        halo_over_terms: a broad peak is asked for in the place of further background terms where it gains this many
+            times more per parameter. It is one of many places and widths, which flatters it; terms are what they are.
+        halo_unexplained: unexplained-peak ratio above which there is none: lines that nobody calculated, close to each
+            other, look like a halo.
+        most_humps: broad peaks beyond which no more are asked for.
         retries: a release refused this often on one path is not tried again.
         retry_share: a refused release is tried again from a later state while its gain is at least this
             share of what it was.
@@ -67,6 +72,9 @@ class Thresholds:
     linear_rms: float = 0.3
     dominance: float = 4.0
     most_terms: int = 24
+    halo_over_terms: float = 1.5
+    halo_unexplained: float = 0.05
+    most_humps: int = 2
     retries: int = 3
     retry_share: float = 0.2
     rival_evidence: float = 10.0

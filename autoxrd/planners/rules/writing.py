@@ -12,6 +12,7 @@ from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.gates.selectors import parse_selector
 from autoxrd.planners.protocol import GraphView
 from autoxrd.planners.rules.bounding import bounds_of
+from autoxrd.planners.rules.halos import halo_action
 from autoxrd.planners.rules.options import DIRECTED, EQUAL_UISO, Option, bare, significant
 from autoxrd.planners.rules.thresholds import Thresholds
 
@@ -30,6 +31,8 @@ def write_action(
         thresholds: numbers of judgement.
         structures: as given, for how far atoms of a mixture may go.
     """
+    if option.rule.halo:
+        return halo_action(option, state, state_id, thresholds)
     best = max(range(len(option.gains)), key=lambda i: (option.gains[i], option.selectors[i]))
     gain = GAIN_PREFIX + option.selectors[best]
     value = option.gains[best]
