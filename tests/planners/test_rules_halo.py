@@ -25,7 +25,7 @@ def haloed(
         "background.halo_width": Feature(value=8.0, unit="deg"),
         "background.slow": Feature(value=slow, esd=0.01, significance=50.0),
         "unexplained_peak_ratio": Feature(value=unexplained, available=unexplained is not None),
-        "release_gain.background.more": Feature(value=more, significance=250 * more, n_used=4),
+        "release_gain.background.more": Feature(value=more, significance=2500 * more, n_used=4),
         "position.rms": Feature(value=0.05),
     }
     names = [f"background.{k}" for k in range(8)]
@@ -55,6 +55,8 @@ def test_the_peak_is_written_down_from_the_numbers_and_may_be_tried() -> None:
         ("background.slow", 0.5, 0.25),
     ]
     assert [p.metric for p in action.predictions] == ["background.slow", "rwp"]
+    # a part of what it promises, as shares of chi^2
+    assert action.predictions[0].minimum_effect == pytest.approx(0.3 * 0.4)
     checks = preflight(
         action, state, "root", policy=load_policy("default"), known_parameters=known_parameters(state), rejected=[]
     )
@@ -65,6 +67,7 @@ def test_the_peak_is_written_down_from_the_numbers_and_may_be_tried() -> None:
 @pytest.mark.parametrize(
     "state",
     [
+        haloed(share=0.09, more=0.02),  # a weak one
         haloed(share=0.2),  # less than one and a half times what terms gain per parameter
         haloed(unexplained=0.06),
         haloed(unexplained=None),

@@ -129,7 +129,7 @@ CURRICULUM: tuple[Rule, ...] = (
         Stage.INSTRUMENT,
         (HALO,),
         "between the lines stands one broad maximum, as of a glass, a polymer or a holder",
-        "Toby & Von Dreele 2013, doi:10.1107/S0021889813003531 (background peaks)",
+        "background peaks: Toby & Von Dreele 2013, doi:10.1107/S0021889813003531",
         features=("background.slow",),
         halo=True,
     ),

@@ -80,6 +80,7 @@ def _limits(rule: Rule) -> list[str]:
         (rule.flight, "time of flight"),
         (rule.several, "a further one of several histograms"),
         (not rule.together, "one at a time"),
+        (rule.halo, "where it clearly gains more per parameter than further terms; not while peaks are unexplained"),
         (rule.patient, "never ahead of its turn"),
         (bool(rule.waits_for), f"after a refusal only once one of {', '.join(rule.waits_for)} was freed"),
     )

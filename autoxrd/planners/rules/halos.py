@@ -33,6 +33,8 @@ def halo_options(rule: Rule, state: FitState, context: JobContext, thresholds: T
         return []
     if unknown is None or unknown.value is None or unknown.value > thresholds.halo_unexplained:
         return []
+    if seen.value < thresholds.halo_share:
+        return []
     per_term = more.value / max(more.n_used or 1, 1)
     if seen.value / _NUMBERS < thresholds.halo_over_terms * per_term or _humps(state) >= thresholds.most_humps:
         return []
@@ -88,7 +90,9 @@ def halo_action(option: Option, state: FitState, state_id: str, thresholds: Thre
         ),
         predictions=(
             Prediction(
-                metric="background.slow", direction="decrease", minimum_effect=thresholds.fraction_promised * slow
+                metric="background.slow",
+                direction="decrease",
+                minimum_effect=thresholds.fraction_promised * min(share, slow),
             ),
             Prediction(metric="rwp", direction="decrease", minimum_effect=thresholds.fraction_rwp * fall),
         ),
