@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from autoxrd.domain.action import ActionKind
@@ -10,7 +12,10 @@ from autoxrd.gates.policy import load_policy
 from autoxrd.gates.preflight import known_parameters, preflight
 from autoxrd.planners.protocol import AttemptView, GraphView, Proposal
 from autoxrd.planners.rules import RulesPlanner
+from autoxrd.planners.rules.catalogue import CURRICULUM
+from autoxrd.planners.rules.halos import halo_options
 from autoxrd.planners.rules.memory import released_by
+from autoxrd.planners.rules.thresholds import Thresholds
 from tests.planners.test_rules import ACCEPTED, CONTEXT, REJECTED, _state
 
 RELEASED = ("background", "phase.P.scale")
@@ -78,6 +83,13 @@ def test_the_peak_is_written_down_from_the_numbers_and_may_be_tried() -> None:
 def test_further_terms_go_first_where_something_speaks_against_it(state: FitState) -> None:
     action = proposed(("root", state))
     assert action.settings == {"terms": 12}
+
+
+def test_several_histograms_get_none() -> None:
+    rule = next(rule for rule in CURRICULUM if rule.halo)
+    several = replace(CONTEXT, histograms={"1": CONTEXT.instrument, "2": CONTEXT.instrument})
+    assert halo_options(rule, haloed(), CONTEXT, Thresholds())
+    assert halo_options(rule, haloed(), several, Thresholds()) == []
 
 
 def test_a_second_one_has_the_next_number() -> None:

@@ -26,7 +26,12 @@ _ROOM = 3.0
 
 
 def halo_options(rule: Rule, state: FitState, context: JobContext, thresholds: Thresholds) -> list[Option]:
-    """Return the broad peak that the residual between the lines shows, where it clearly beats further terms."""
+    """Return the broad peak that the residual between the lines shows, where it clearly beats further terms.
+
+    Of several histograms none: what one shows is a share of its own chi^2, what its terms gain is one of the whole.
+    """
+    if context.histograms:
+        return []
     seen, more = state.features.get(HALO), state.features.get(GAIN_PREFIX + MORE_BACKGROUND)
     unknown = state.features.get("unexplained_peak_ratio")
     if seen is None or more is None or seen.value is None or more.value is None or "background" not in state.released:
