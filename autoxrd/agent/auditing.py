@@ -6,7 +6,7 @@ from autoxrd.agent.codec import arrays_of, decode_reflections, decode_structures
 from autoxrd.agent.job import Job
 from autoxrd.domain.action import ActionKind
 from autoxrd.domain.pattern import AxisKind
-from autoxrd.domain.standard import AMORPHOUS
+from autoxrd.domain.standard import AMORPHOUS, ExternalStandard, Standard
 from autoxrd.domain.state import FitState
 from autoxrd.gates.audit import AuditFinding, FinalAudit, Verdict, final_audit
 from autoxrd.science.suspects import Suspects, find_suspects
@@ -35,17 +35,31 @@ def audited(graph: GraphReader, job: Job, state: FitState, *, last_kind: ActionK
 
 
 def _with_standard(audit: FinalAudit, job: Job, state: FitState) -> FinalAudit:
-    """Warn where a standard was declared and the state gives nothing by it."""
-    if job.standard is None or any(p.name == AMORPHOUS for p in state.parameters):
+    """Warn where a standard was declared and the state gives nothing by it, or something was taken for granted."""
+    if job.standard is None:
         return audit
-    text = (
-        f"the standard {job.standard.phase} has no measurable share in the final model: no fraction of the whole"
-        " specimen and no amorphous content can be given"
-    )
+    finding = _of_standard(job.standard, seen=any(p.name == AMORPHOUS for p in state.parameters))
+    if finding is None:
+        return audit
     verdict: Verdict = "accepted_with_warnings" if audit.verdict == "accepted" else audit.verdict
-    return audit._replace(
-        verdict=verdict, warnings=(*audit.warnings, AuditFinding(code="standard_not_seen", text=text))
+    return audit._replace(verdict=verdict, warnings=(*audit.warnings, finding))
+
+
+def _of_standard(standard: Standard, *, seen: bool) -> AuditFinding | None:
+    nothing = "no fraction of the whole specimen and no amorphous content can be given"
+    if not isinstance(standard, ExternalStandard):
+        text = f"the standard {standard.phase} has no measurable share in the final model: {nothing}"
+        return None if seen else AuditFinding(code="standard_not_seen", text=text)
+    if not seen:
+        text = f"the final model has no phase with a refined scale to hold against the external standard: {nothing}"
+        return AuditFinding(code="standard_not_seen", text=text)
+    if standard.absorption_origin != "phases":
+        return None
+    text = (
+        "the specimen's mass absorption is taken as that of its refined phases: what is amorphous is taken to absorb"
+        " alike; state it with --mass-absorption or --composition"
     )
+    return AuditFinding(code="mass_absorption_assumed", text=text)
 
 
 def _suspects(graph: GraphReader, job: Job, state: FitState) -> Suspects | None:

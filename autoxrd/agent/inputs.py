@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from autoxrd.agent.external import ExternalRequest, Specimen, external_standard
 from autoxrd.agent.job import Budget, Job, SourceFile
 from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.instrument import Instrument, Radiation
 from autoxrd.domain.pattern import AxisKind, Notice, Pattern
-from autoxrd.domain.standard import InternalStandard
+from autoxrd.domain.standard import InternalStandard, Standard
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.protocol import Capabilities
 from autoxrd.engines.registry import get_engine
@@ -69,6 +70,7 @@ class Request(Measured):
         form_factors: ``neutral`` or ``as_given`` (ions where the CIF has them).
         planner_settings: how a planner that asks a language model asks it (`LlmSettings`).
         standard: the phase whose amount was weighed, by its name in the job or the name of its CIF.
+        external: a standard that was measured and refined apart.
         others: further patterns of the same sample, refined together with the first.
     """
 
@@ -81,6 +83,7 @@ class Request(Measured):
     policy: str = "default"
     budget: Budget = field(default_factory=Budget)
     standard: InternalStandard | None = None
+    external: ExternalRequest | None = None
     others: tuple[Measured, ...] = ()
 
 
@@ -106,6 +109,10 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
     pattern, instrument = _measured(request, request, axes)
     structures, candidates = _structures(request.structures, request.candidates)
     others, told = _others(request, axes)
+    engine_settings = _engine_settings(request, pattern, request.form_factors) | _seeds(instrument)
+    phases = (*structures, *candidates)
+    specimen = Specimen(pattern, instrument, phases, engine.capabilities(), version, engine_settings)
+    standard, said = _standard(request, specimen)
     job = Job(
         pattern=pattern,
         instrument=replace(instrument, notices=()),
@@ -116,11 +123,11 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         engine_version=version,
         planner=planner.name,
         planner_version=planner.version,
-        engine_settings=_engine_settings(request, pattern, request.form_factors) | _seeds(instrument),
+        engine_settings=engine_settings,
         budget=request.budget,
-        notices=(*_notices(pattern, instrument.notices, (*structures, *candidates)), *told),
+        notices=(*_notices(pattern, instrument.notices, (*structures, *candidates)), *told, *said),
         planner_settings=settings,
-        standard=_standard(request.standard, (*structures, *candidates)),
+        standard=standard,
         others=others,
     )
     return job, _sources(request)
@@ -153,8 +160,8 @@ def _check_several(request: Request, can: Capabilities) -> None:
     if request.candidates:
         text = "Candidates are looked for in one pattern: find the phases first, and name them as structures."
         raise UserInputError("histograms_unsupported", text)
-    if request.standard is not None:
-        text = "An internal standard is evaluated for one pattern at a time."
+    if request.standard is not None or request.external is not None:
+        text = "A standard, internal or external, is evaluated for one pattern at a time."
         raise UserInputError("histograms_unsupported", text)
 
 
@@ -205,7 +212,17 @@ def _structures(
     return named[: len(first)], named[len(first) :]
 
 
-def _standard(given: InternalStandard | None, structures: Sequence[CrystalStructure]) -> InternalStandard | None:
+def _standard(request: Request, specimen: Specimen) -> tuple[Standard | None, tuple[Notice, ...]]:
+    """Return the standard, internal or external, with what a person should know of it."""
+    if request.external is None:
+        return _weighed(request.standard, specimen.structures), ()
+    if request.standard is not None:
+        text = "Both an internal and an external standard were given: name the one that the fractions shall follow."
+        raise UserInputError("standard_twice", text)
+    return external_standard(request.external, specimen)
+
+
+def _weighed(given: InternalStandard | None, structures: Sequence[CrystalStructure]) -> InternalStandard | None:
     """Return the standard under the name that its phase has in the job."""
     if given is None:
         return None

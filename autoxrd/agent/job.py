@@ -14,7 +14,7 @@ from autoxrd.agent.starting import Start, decode_start, encode_start
 from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import Notice, Pattern
-from autoxrd.domain.standard import InternalStandard
+from autoxrd.domain.standard import ExternalStandard, InternalStandard, Standard
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.policy import Policy
 from autoxrd.store.artifacts import ArtifactStore
@@ -46,6 +46,7 @@ _INSTRUMENT = TypeAdapter(Instrument)
 _STRUCTURE = TypeAdapter(CrystalStructure)
 _SCREENING = TypeAdapter(tuple[Screened, ...])
 _STANDARD = TypeAdapter(InternalStandard)
+_EXTERNAL = TypeAdapter(ExternalStandard)
 FIRST = "1"
 """Name of the first histogram of a job."""
 _PATTERN_META = ("axis", "sigma_origin", "format", "title", "source_name", "source_sha256")
@@ -86,7 +87,7 @@ class Job:
         planner_settings: how a planner that asks a language model asks it; no key, no address.
         candidates: phases that may be there; those that a job starts with stand in ``structures`` too.
         screening: sets of phases by pattern matching, best first, as a record.
-        standard: the phase whose amount was weighed, where there is one.
+        standard: the phase whose amount was weighed, or what was measured apart, where there is one.
         start: another job's model to begin with; None begins with the structures.
         others: further histograms of the same sample, each with its name and settings; ``pattern``, ``instrument`` and
             ``engine_settings`` are those of the first, `FIRST`.
@@ -113,7 +114,7 @@ class Job:
 
     candidates: tuple[CrystalStructure, ...] = ()
     screening: tuple[Screened, ...] = ()
-    standard: InternalStandard | None = None
+    standard: Standard | None = None
     start: Start | None = None
     others: tuple[Histogram, ...] = ()
 
@@ -149,7 +150,7 @@ class Job:
                 "notices": [[n.code, n.text] for n in self.notices],
             }
             | self._candidate_settings()
-            | ({} if self.standard is None else {"standard": _STANDARD.dump_python(self.standard, mode="json")})
+            | _standard_record(self.standard)
             | ({} if self.start is None else {"start": {"sha256": files["start"], **self.start.source}})
             | ({"histograms": {h.name: dict(h.settings) for h in self.others}} if self.others else {}),
             engine={"name": self.engine, "version": self.engine_version},
@@ -199,7 +200,7 @@ class Job:
             planner_settings=record.planner.get("settings", {}),
             candidates=tuple(_STRUCTURE.validate_python(s) for s in record.settings.get("candidates", ())),
             screening=_SCREENING.validate_python(record.settings.get("screening", ())),
-            standard=_STANDARD.validate_python(record.settings["standard"]) if "standard" in record.settings else None,
+            standard=_recorded_standard(record.settings),
             start=decode_start(artifacts.get(record.files["start"])) if "start" in record.files else None,
             others=others,
         )
@@ -210,6 +211,21 @@ def _histogram_record(histogram: Histogram) -> HistogramRecord:
     meta["n_points"] = histogram.pattern.n_points
     instrument = _INSTRUMENT.dump_python(histogram.instrument, mode="json")
     return HistogramRecord(name=histogram.name, pattern=meta, instrument=instrument)
+
+
+def _standard_record(standard: Standard | None) -> dict[str, Any]:
+    """Return what a standard adds to the record: nothing where there is none."""
+    if standard is None:
+        return {}
+    if isinstance(standard, ExternalStandard):
+        return {"external_standard": _EXTERNAL.dump_python(standard, mode="json")}
+    return {"standard": _STANDARD.dump_python(standard, mode="json")}
+
+
+def _recorded_standard(settings: Mapping[str, Any]) -> Standard | None:
+    if "external_standard" in settings:
+        return _EXTERNAL.validate_python(settings["external_standard"])
+    return _STANDARD.validate_python(settings["standard"]) if "standard" in settings else None
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:

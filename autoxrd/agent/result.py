@@ -226,6 +226,7 @@ def _job_info(job: Job, command: str, created: str, histogram: Histogram) -> Job
         standard=job.standard,
         detection_esds=job.policy.audit.phase_significance,
         fraction_error=job.policy.audit.fraction_error,
+        external_error=job.policy.audit.external_error,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -11,7 +12,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from autoxrd.agent.events import JobEvent, Prepared, StepDone, StepLost, StepStarted
-from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_WITHOUT_STANDARD, absolute_name
+from autoxrd.domain.standard import (
+    AMORPHOUS,
+    AMORPHOUS_WITHOUT_STANDARD,
+    MASS_ABSORPTION,
+    ExternalStandard,
+    absolute_name,
+)
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -195,15 +202,26 @@ def _histograms(report: ReportInput) -> Table:
 
 
 def _print_whole(console: Console, report: ReportInput) -> None:
-    """Print the fractions of the whole specimen where an internal standard gives them."""
+    """Print the fractions of the whole specimen where a standard gives them."""
     values = {p.name: p for p in report.state.parameters}
     if AMORPHOUS not in values or report.job.standard is None:
         return
     parts = [f"{escape(p.name)} {_percent(values.get(absolute_name(p.name)))} %" for p in report.state.phases]
     parts.append(f"amorphous or not identified {_percent(values[AMORPHOUS])} %")
-    rest = _percent(values.get(AMORPHOUS_WITHOUT_STANDARD))
     console.print(f"Of the whole specimen: {', '.join(parts)}")
-    console.print(f"Amorphous before the standard ({escape(report.job.standard.phase)}) was added: {rest} %")
+    standard = report.job.standard
+    if isinstance(standard, ExternalStandard):
+        console.print(f"By the external standard {escape(standard.label)}, {_conditions(standard, values)}")
+        return
+    rest = _percent(values.get(AMORPHOUS_WITHOUT_STANDARD))
+    console.print(f"Amorphous before the standard ({escape(standard.phase)}) was added: {rest} %")
+
+
+def _conditions(standard: ExternalStandard, values: Mapping[str, ParameterValue]) -> str:
+    absorption = values.get(MASS_ABSORPTION)
+    value = "-" if absorption is None else f"{absorption.value:.4g}"
+    told = f"mass absorption {value} cm2/g ({standard.absorption_origin}), "
+    return f"{told}intensity {standard.intensity_ratio:.5g} times the standard's ({standard.intensity_origin})"
 
 
 def _percent(value: ParameterValue | None) -> str:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autoxrd.cli import modelling
+from autoxrd.cli import modelling, standards
 from autoxrd.cli.grouping import takes
 from autoxrd.cli.several import further_of
 
 if TYPE_CHECKING:
     from autoxrd.agent.inputs import Request
     from autoxrd.agent.run import Finished
-    from autoxrd.domain.standard import InternalStandard
 
 __all__ = [
     "Common",
@@ -34,7 +33,6 @@ __all__ = [
     "replay",
     "request_of",
     "resume",
-    "standard_of",
 ]
 
 _Pattern = Annotated[
@@ -74,15 +72,6 @@ _Terms = Annotated[
     int | None, typer.Option("--background-terms", help="Number of background coefficients.", min=1, max=36)
 ]
 _Factors = Annotated[str, typer.Option("--form-factors", help="neutral, or as_given (ions where the CIF names them).")]
-_Standard = Annotated[
-    str | None,
-    typer.Option(
-        "--standard", help="Internal standard, PHASE=WT%: weighed share of the specimen; gives the amorphous content."
-    ),
-]
-_Crystallinity = Annotated[
-    float, typer.Option("--standard-crystallinity", help="Share of the standard that is crystalline, percent.")
-]
 _Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Directory for graph and report.", show_default="autoxrd-NAME")
 ]
@@ -122,8 +111,12 @@ class Common:
     exclude: _Exclude = field(default_factory=list)
     background_terms: _Terms = None
     form_factors: _Factors = "neutral"
-    standard: _Standard = None
-    standard_crystallinity: _Crystallinity = 100.0
+    standard: standards.Internal = None
+    standard_crystallinity: standards.Crystallinity = 100.0
+    external_standard: standards.External = None
+    mass_absorption: standards.Absorption = None
+    composition: standards.Composition = None
+    intensity_ratio: standards.Ratio = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +180,16 @@ def request_of(measured: Common, pattern: Path, **choices: Any) -> Request:
         excluded_regions=tuple(limits_pair(text, "--exclude") for text in measured.exclude),
         background_terms=measured.background_terms,
         form_factors=measured.form_factors,
-        standard=standard_of(measured.standard, measured.standard_crystallinity),
+        standard=standards.standard_of(
+            measured.standard, measured.standard_crystallinity, external=measured.external_standard
+        ),
+        external=standards.external_of(
+            measured.external_standard,
+            crystallinity_percent=measured.standard_crystallinity,
+            mass_absorption_cm2_g=measured.mass_absorption,
+            composition=measured.composition,
+            intensity_ratio=measured.intensity_ratio,
+        ),
         **choices,
     )
 
@@ -356,28 +358,6 @@ def limits_pair(text: str, option: str) -> tuple[float, float]:
             "range_invalid", f"{option} needs two numbers, as in {option} 20,150; got {text!r}."
         ) from None
     return lower, upper
-
-
-def standard_of(text: str | None, crystallinity_percent: float) -> InternalStandard | None:
-    """Read ``PHASE=WT%`` and the crystallinity in percent."""
-    from autoxrd.domain.standard import InternalStandard
-    from autoxrd.errors import UserInputError
-
-    if text is None:
-        if crystallinity_percent != 100.0:
-            raise UserInputError("standard_missing", "--standard-crystallinity goes with --standard PHASE=WT%.")
-        return None
-    name, _, amount = text.rpartition("=")
-    try:
-        percent = float(amount.strip().removesuffix("%"))
-    except ValueError:
-        name, percent = "", 0.0
-    if not name.strip():
-        raise UserInputError(
-            "standard_invalid",
-            f"--standard needs a phase and its share in % by weight, as in corundum=20; got {text!r}.",
-        )
-    return InternalStandard(name.strip(), percent / 100.0, crystallinity_percent / 100.0)
 
 
 def free_directory(stem: str) -> Path:

@@ -51,6 +51,8 @@ class PatternHints:
     goniometer_radius_mm: float | None = None
     temperature_kelvin: float | None = None
     counting_seconds: float | None = None
+    intensity_seconds: float | None = None
+    """Time that an intensity stands for: the counting time of counts, 1 of counts per second."""
     bank: int | None = None
     """Number of the bank of detectors, in GSAS files."""
 

@@ -1,12 +1,23 @@
-"""What is an internal standard: a phase of the specimen whose amount was weighed."""
+"""What is a standard: a phase of the specimen that was weighed, or a specimen apart that was measured alike."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from autoxrd.errors import UserInputError
 
-__all__ = ["AMORPHOUS", "AMORPHOUS_LEVERAGE", "AMORPHOUS_WITHOUT_STANDARD", "InternalStandard", "absolute_name"]
+__all__ = [
+    "AMORPHOUS",
+    "AMORPHOUS_LEVERAGE",
+    "AMORPHOUS_WITHOUT_STANDARD",
+    "MASS_ABSORPTION",
+    "ExternalStandard",
+    "InternalStandard",
+    "Standard",
+    "absolute_name",
+]
 
 AMORPHOUS = "sample.amorphous_weight_fraction"
 """Name of the derived quantity: share of the specimen, by weight, that no phase of the model accounts for."""
@@ -15,7 +26,13 @@ AMORPHOUS_WITHOUT_STANDARD = "sample.amorphous_without_standard"
 """The same of the sample as it was before the standard was mixed in."""
 
 AMORPHOUS_LEVERAGE = "sample.amorphous_leverage"
-"""By how much `AMORPHOUS` moves for an error of the standard's refined weight fraction, as a factor."""
+"""By how much `AMORPHOUS` moves for an error of the standard's refined weight fraction, as a factor.
+
+With an external standard: for a relative error of its constant or of the mass absorption.
+"""
+
+MASS_ABSORPTION = "sample.mass_absorption"
+"""The specimen's mass absorption coefficient that an external standard was evaluated with, cm2/g; else not there."""
 
 
 def absolute_name(phase: str) -> str:
@@ -56,3 +73,53 @@ class InternalStandard:
     def crystalline_fraction(self) -> float:
         """Share of the specimen that is crystalline standard."""
         return self.weight_fraction * self.crystallinity
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalStandard:
+    """A specimen of known crystallinity that was measured and refined apart, under the same conditions.
+
+    It fixes the constant G by which a phase's scale factor stands for weight: W = S rho V^2 mu / G, with the specimen's
+    mass absorption coefficient mu (O'Connor & Raven 1988, doi:10.1017/S0885715600013026).
+
+    Args:
+        phases: what the standard's job refined.
+        constant: G, in the unit of the engine's scale factors, cm2/g and angstrom.
+        constant_esd: of the standard's fit; None where it gives none.
+        volume_power: power of the cell volume by which the engine's S m V^p counts mass.
+        crystallinity: share of the standard that diffracts.
+        mass_absorption_cm2_g: of the standard.
+        intensity_ratio: counting time times incident intensity of the specimen over those of the standard.
+        intensity_origin: who says so: ``given``, the ``files``, or nobody (``assumed`` to be 1).
+        phase_absorption_cm2_g: of each phase of the specimen by name; empty where ``sample_absorption_cm2_g`` is known.
+        sample_absorption_cm2_g: of the specimen; None: what the refined crystalline phases have.
+        absorption_origin: ``given``, from a ``composition``, or that of the ``phases``.
+        composition: the specimen's, as given.
+        wavelengths_angstrom: of both measurements.
+        source: of the standard's job: ``graph_root``, ``state``, ``pattern``, ``pattern_sha256``, ``engine``,
+            ``engine_version``, ``verdict``.
+    """
+
+    phases: tuple[str, ...]
+    constant: float
+    constant_esd: float | None
+    volume_power: int
+    crystallinity: float
+    mass_absorption_cm2_g: float
+    intensity_ratio: float = 1.0
+    intensity_origin: Literal["given", "files", "assumed"] = "assumed"
+    phase_absorption_cm2_g: Mapping[str, float] = field(default_factory=dict)
+    sample_absorption_cm2_g: float | None = None
+    absorption_origin: Literal["given", "composition", "phases"] = "phases"
+    composition: str = ""
+    wavelengths_angstrom: tuple[float, ...] = ()
+    source: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What the standard is, for a sentence."""
+        return " + ".join(self.phases)
+
+
+Standard = InternalStandard | ExternalStandard
+"""What gives the fractions of the whole specimen."""

@@ -122,6 +122,7 @@ class GsasiiEngine:
         return Capabilities(
             name=self.name,
             version=self.available()[1],
+            scale_volume_power=0,
             radiations=("xray", "neutron"),
             axes=("two_theta_deg", "tof_us"),
             selectors=SELECTORS,

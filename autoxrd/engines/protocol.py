@@ -206,6 +206,9 @@ class Capabilities:
     export_kinds: tuple[str, ...]
     several: bool = False
     """Whether it refines several histograms of one sample together."""
+    scale_volume_power: int | None = None
+    """p where scale S, mass m and volume V of a cell give a phase's mass as S m V^p: 1 where intensities are S |F|^2,
+    0 where they are S |F|^2 / V; None: not known."""
 
 
 class EngineSession(Protocol):

@@ -86,6 +86,7 @@ class RietxEngine:
         return Capabilities(
             name=self.name,
             version=self.available()[1],
+            scale_volume_power=1,
             radiations=("xray", "neutron"),
             axes=("two_theta_deg",),
             selectors=SELECTORS,

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from autoxrd.domain.action import ActionKind
-from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_LEVERAGE
+from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_LEVERAGE, MASS_ABSORPTION
 from autoxrd.domain.state import FitState
 from autoxrd.gates.metrics import read_metric
 from autoxrd.gates.model_class import AuditFinding, misfit_beyond_noise, wrong_kind
@@ -19,6 +19,15 @@ if TYPE_CHECKING:  # a name only: `autoxrd policy` must not load numpy
 __all__ = ["AuditFinding", "FinalAudit", "Verdict", "final_audit", "misfit_beyond_noise"]
 
 Verdict = Literal["accepted", "accepted_with_warnings", "abstained"]
+
+
+_INTERNAL_CAUSES = (
+    "the declared amount or crystallinity of the standard is wrong, or microabsorption or texture changes its share"
+)
+_EXTERNAL_CAUSES = (
+    "the specimen's mass absorption is lower than the one taken, it was measured longer or with more intensity than is"
+    " said, or the external standard lost intensity (roughness, a crystallinity below the stated one)"
+)
 
 
 class FinalAudit(NamedTuple):
@@ -238,12 +247,15 @@ def _grain_range(state: FitState, absorbers: list[Absorber], policy: Policy) -> 
 
 
 def _audit_amorphous(state: FitState, policy: Policy, found: _Findings) -> None:
-    """Say where the amorphous remainder that an internal standard gives cannot be, or is not seen, or not measured."""
+    """Say where the amorphous remainder that a standard gives cannot be, or is not seen, or not measured."""
     values = {p.name: p for p in state.parameters}
     amorphous, leverage = values.get(AMORPHOUS), values.get(AMORPHOUS_LEVERAGE)
     if amorphous is None or leverage is None:
         return
     value, esd = amorphous.value, amorphous.esd
+    external = MASS_ABSORPTION in values
+    if esd is None and external:
+        return  # no scale was refined: other findings say so
     if esd is None:
         text = (
             f"{100 * value:.1f} % by weight beside the standard follow from the declared amount alone: the standard is"
@@ -253,16 +265,16 @@ def _audit_amorphous(state: FitState, policy: Policy, found: _Findings) -> None:
         return
     limit = policy.audit.phase_significance * esd
     if value < -limit:
-        text = (
-            f"the phases add up to {100 * (1 - value):.1f} +- {100 * esd:.1f} % of the specimen: the declared amount or"
-            " crystallinity of the standard is wrong, or microabsorption or texture changes its share"
-        )
-        found.add(abstain=False, code="amorphous_negative", text=text, measured=value, limit=-limit)
+        causes = _EXTERNAL_CAUSES if external else _INTERNAL_CAUSES
+        text = f"the phases add up to {100 * (1 - value):.1f} +- {100 * esd:.1f} % of the specimen: {causes}"
+        code = "absolute_fractions_exceed_one" if external else "amorphous_negative"
+        found.add(abstain=False, code=code, text=text, measured=value, limit=-limit)
         return
-    limit = policy.audit.phase_significance * math.hypot(esd, policy.audit.fraction_error * leverage.value)
+    beside = policy.audit.external_error if external else policy.audit.fraction_error
+    limit = policy.audit.phase_significance * math.hypot(esd, beside * leverage.value)
     if value < limit:
         text = (
             f"amorphous content {100 * value:.1f} +- {100 * esd:.1f} % by weight is below the detection limit of"
-            f" {100 * limit:.1f} %: so much follows from what weight fractions are wrong by beside their esd"
+            f" {100 * limit:.1f} %: so much follows from what such figures are wrong by beside their esd"
         )
         found.add(abstain=False, code="amorphous_below_detection", text=text, measured=value, limit=limit)

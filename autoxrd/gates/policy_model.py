@@ -156,6 +156,9 @@ class AuditLimits(_Frozen):
     """A weight fraction below this many esds is called not significant."""
     fraction_error: Fraction
     """Standard uncertainty of a weight fraction that no esd of a fit covers: texture, microabsorption, profile."""
+    external_error: Fraction = 0.025  # records of before have none
+    """Relative standard uncertainty of what an external standard gives that no esd of a fit covers: packing,
+    roughness, the mass absorption, and the scale factor's dependence on displacement parameters and texture."""
     grain_diameter_um: NonNegative
     """Size of the grains for which microabsorption is estimated where nobody states one."""
     grain_range_um: tuple[NonNegative, NonNegative]

@@ -163,7 +163,7 @@ def _intensities(
     if np.any(attenuation != 1.0):
         scale = np.ascontiguousarray(attenuation)
         y = y * attenuation
-    if scan.text("MEAS_SCAN_UNIT_Y").lower() not in ("cps", "counts/sec", "counts/s"):
+    if not _is_rate(scan):
         return y, scale, ()
     seconds = _seconds(scan)
     if seconds is not None:
@@ -173,6 +173,11 @@ def _intensities(
         "and esds have an unknown scale."
     )
     return y, scale, (Notice("counting_sigma_uncertain", text),)
+
+
+def _is_rate(scan: _Scan) -> bool:
+    """Whether the rows hold counts per second."""
+    return scan.text("MEAS_SCAN_UNIT_Y").lower() in ("cps", "counts/sec", "counts/s")
 
 
 def _seconds(scan: _Scan) -> float | None:
@@ -209,6 +214,7 @@ def _hints(scan: _Scan) -> tuple[PatternHints, tuple[Notice, ...]]:
             radiation="xray",
             goniometer_radius_mm=radius,
             counting_seconds=_seconds(scan),
+            intensity_seconds=1.0 if _is_rate(scan) else _seconds(scan),
         ),
         tuple(notices),
     )

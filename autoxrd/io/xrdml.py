@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,6 +69,8 @@ def _read(source: Source, bank: int | None, settings: ReadSettings) -> RawPatter
     if (scan.get("status") or "Completed").lower() != "completed":
         notices.append(Notice("scan_incomplete", f"The scan's status is '{shown(scan.get('status') or '')}'."))
     hints, extra = _hints(measurement[index], time)
+    seconds = 1.0 if _is_rate(points) else time
+    hints = replace(hints, intensity_seconds=seconds if seconds is not None and seconds > 0.0 else None)
     return RawPattern(
         x=_two_theta(source, points, y.size),
         y=y,
@@ -117,9 +120,16 @@ def _intensities(source: Source, points: Element) -> tuple[FloatArray, FloatArra
         scale = attenuation
         if tag == "counts":
             y = y * attenuation
-    if (element.get("unit") or "counts").lower() == "cps" and time is not None and time > 0.0:
+    if _is_rate(points) and time is not None and time > 0.0:
         scale = (np.ones_like(y) if scale is None else scale) / time
     return y, scale, time
+
+
+def _is_rate(points: Element) -> bool:
+    """Whether the numbers are counts per second."""
+    element = points.find("{*}counts")
+    element = points.find("{*}intensities") if element is None else element
+    return element is not None and (element.get("unit") or "counts").lower() == "cps"
 
 
 def _two_theta(source: Source, points: Element, n: int) -> FloatArray:

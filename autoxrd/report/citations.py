@@ -53,6 +53,12 @@ CITATIONS: dict[str, Citation] = {
         "J. Appl. Cryst. 34, 196–202.",
         "10.1107/S0021889801002485",
     ),
+    "external_standard": Citation(
+        "O'Connor & Raven, 1988",
+        "O'Connor, B. H. & Raven, M. D. (1988). Application of the Rietveld refinement procedure in assaying powdered "
+        "mixtures. Powder Diffr. 3, 2–6.",
+        "10.1017/S0885715600013026",
+    ),
     "mccusker": Citation(
         "McCusker et al., 1999",
         "McCusker, L. B., Von Dreele, R. B., Cox, D. E., Louër, D. & Scardi, P. (1999). Rietveld refinement "

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision
 from autoxrd.domain.state import Complexity, Convergence, Feature, Violation
+from autoxrd.report.boundary import Boundary
 from autoxrd.report.citations import CITATIONS
 from autoxrd.report.methods import methods_text
 from autoxrd.report.model import ReportInput, StepRecord
 from autoxrd.report.parameters import accepted_path, parameter_rows
-from autoxrd.report.summary import Boundary, CodedText, ReportSummary, build_summary, coded
+from autoxrd.report.summary import CodedText, ReportSummary, build_summary, coded
 
 __all__ = ["Report", "build_report"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from autoxrd.domain.action import ActionKind
 from autoxrd.domain.instrument import ANODE_LINES, Geometry, Radiation
 from autoxrd.domain.pattern import AxisKind, SigmaOrigin
-from autoxrd.domain.standard import AMORPHOUS
+from autoxrd.domain.standard import AMORPHOUS, MASS_ABSORPTION, ExternalStandard
 from autoxrd.report.citations import CITATIONS
 from autoxrd.report.format import fixed, number, pretty
 from autoxrd.report.model import ReportInput, Verdict
@@ -238,16 +238,36 @@ def _result(inp: ReportInput, cite: _Cited) -> str:
 
 
 def _standard(inp: ReportInput, cite: _Cited) -> str:
-    """Write what an internal standard gave."""
-    amorphous = next((p for p in inp.state.parameters if p.name == AMORPHOUS), None)
-    standard = inp.job.standard
+    """Write what a standard gave."""
+    values = {p.name: p for p in inp.state.parameters}
+    amorphous, standard = values.get(AMORPHOUS), inp.job.standard
     if standard is None or amorphous is None:
         return ""
     share = pretty(100 * amorphous.value, None if amorphous.esd is None else 100 * amorphous.esd, digits=3)
+    if isinstance(standard, ExternalStandard):
+        absorption = values[MASS_ABSORPTION].value
+        return _external(standard, f"{number(absorption, digits=4)} cm²/g", share) + f" {cite('external_standard')}."
     return (
         f" With {standard.phase} as internal standard ({number(100 * standard.weight_fraction)} % of the specimen by "
         f"weight, {number(100 * standard.crystallinity)} % of it crystalline) the amorphous or unidentified part of "
         f"the specimen is {share} % by weight {cite('internal_standard')}."
+    )
+
+
+def _external(standard: ExternalStandard, absorption: str, share: str) -> str:
+    """Write what a standard that was measured apart gave, and what it rests on."""
+    origin = {
+        "given": "as stated",
+        "composition": f"of the stated composition {standard.composition}",
+        "phases": "that of the refined phases",
+    }[standard.absorption_origin]
+    ratio = {"given": "stated", "files": "of the counting times", "assumed": "assumed"}[standard.intensity_origin]
+    return (
+        f" With {standard.label} as external standard ({number(100 * standard.crystallinity)} % of it crystalline, mass"
+        f" absorption {number(standard.mass_absorption_cm2_g, digits=4)} cm²/g), refined by the same engine, a mass"
+        f" absorption of the specimen of {absorption}, {origin}, and {number(standard.intensity_ratio, digits=5)} times"
+        f" the standard's counting time and incident intensity ({ratio}), the amorphous or unidentified part of the"
+        f" specimen is {share} % by weight; the uncertainty is that of both fits alone"
     )
 
 

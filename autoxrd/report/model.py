@@ -14,7 +14,7 @@ from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import AxisKind, FloatArray, Notice, SigmaOrigin
-from autoxrd.domain.standard import InternalStandard
+from autoxrd.domain.standard import Standard
 from autoxrd.domain.state import FitState, Quality, Violation
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.errors import PolicyError
@@ -75,9 +75,10 @@ class JobInfo:
         command: the command line that repeats the job, untrusted text.
         created: ISO 8601 time of the job's start, UTC; empty leaves every date out of the report.
         excluded_regions: (lower, upper) on the pattern's axis.
-        standard: the phase whose amount was weighed.
+        standard: the phase whose amount was weighed, or what was measured apart.
         detection_esds: a weight fraction below this many esds is not detected, by the policy.
         fraction_error: standard uncertainty of a weight fraction beside its esd, by the policy.
+        external_error: relative standard uncertainty of what an external standard gives beside its esd, by the policy.
     """
 
     pattern_name: str
@@ -95,9 +96,10 @@ class JobInfo:
     command: str = ""
     created: str = ""
     excluded_regions: tuple[tuple[float, float], ...] = ()
-    standard: InternalStandard | None = None
+    standard: Standard | None = None
     detection_esds: float = 3.0
     fraction_error: float = 0.01
+    external_error: float = 0.025
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

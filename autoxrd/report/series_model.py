@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from autoxrd.domain.state import MeasuredValue
-from autoxrd.report.summary import Boundary
+from autoxrd.report.boundary import Boundary
 
 __all__ = ["PatternRow", "PhaseRow", "SeriesReport", "StartedFrom"]
 
@@ -25,7 +25,7 @@ class PhaseRow(Boundary):
     weight_fraction: MeasuredValue | None
     """0 to 1 among the crystalline phases."""
     absolute_weight_fraction: MeasuredValue | None
-    """0 to 1 of the specimen, by the internal standard."""
+    """0 to 1 of the specimen, by the standard."""
     widths: dict[str, MeasuredValue]
     """``size`` and ``strain`` in degrees, ``crystallite_size_nm``, ``microstrain_percent``: as far as there are any."""
     r_bragg_percent: float | None

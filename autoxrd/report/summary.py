@@ -6,13 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from autoxrd.domain.pattern import Notice
-from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_LEVERAGE, AMORPHOUS_WITHOUT_STANDARD, absolute_name
+from autoxrd.domain.standard import absolute_name
 from autoxrd.domain.state import MeasuredValue, PhaseSummary
+from autoxrd.report.boundary import Boundary
 from autoxrd.report.model import ReportInput, Verdict
 from autoxrd.report.parameters import uncertainties
+from autoxrd.report.standards import AmorphousReport, ExternalAmorphousReport, amorphous_report
 
 __all__ = [
     "CodedText",
@@ -21,18 +23,6 @@ __all__ = [
     "build_summary",
     "coded",
 ]
-
-
-class Boundary(BaseModel):
-    """Base of everything that is written to report.json."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        json_schema_serialization_defaults_required=True,
-    )
 
 
 class CodedText(Boundary):
@@ -85,24 +75,7 @@ class PhaseReport(Boundary):
     detection_limit: float | None
     """Weight fraction below which the phase would not be told from nothing; null where no esd is known."""
     absolute_weight_fraction: MeasuredValue | None
-    """0 to 1 of the whole specimen, by the internal standard; null without one."""
-
-
-class AmorphousReport(Boundary):
-    """What an internal standard tells of the whole specimen; fractions 0 to 1 by weight."""
-
-    standard: str
-    standard_weight_fraction: float
-    """Of the specimen, as declared."""
-    standard_crystallinity: float
-    weight_fraction: MeasuredValue
-    """Amorphous or not identified, of the specimen with its standard."""
-    weight_fraction_without_standard: MeasuredValue
-    """The same of the sample before the standard was mixed in."""
-    detection_limit: float | None
-    """With what weight fractions are wrong by beside their esd; null where the fit measured nothing."""
-    change_for_one_percent: float
-    """By how much the amorphous fraction moves when the standard's refined share is wrong by 0.01."""
+    """0 to 1 of the whole specimen, by the standard; null without one."""
 
 
 class InstrumentReport(Boundary):
@@ -165,8 +138,8 @@ class ReportSummary(Boundary):
     reasons: list[str]
     quality: Percentages
     phases: list[PhaseReport]
-    amorphous: AmorphousReport | None
-    """Null where no standard was declared, or nothing of it was seen."""
+    amorphous: AmorphousReport | ExternalAmorphousReport | None
+    """By an internal or an external standard. Null where no standard was declared, or nothing of it was seen."""
     instrument: InstrumentReport
     """Of the first histogram where there are several."""
     histograms: list[HistogramReport] = Field(default_factory=list, exclude_if=lambda items: not items)
@@ -244,23 +217,6 @@ def _detection_limit(inp: ReportInput, fraction: MeasuredValue | None) -> float 
     return None if fraction is None or fraction.esd is None else inp.job.detection_esds * fraction.esd
 
 
-def _amorphous(inp: ReportInput) -> AmorphousReport | None:
-    standard, value = inp.job.standard, _value(inp, AMORPHOUS)
-    rest, leverage = _value(inp, AMORPHOUS_WITHOUT_STANDARD), _value(inp, AMORPHOUS_LEVERAGE)
-    if standard is None or value is None or rest is None or leverage is None:
-        return None
-    whole = None if value.esd is None else math.hypot(value.esd, inp.job.fraction_error * leverage.value)
-    return AmorphousReport(
-        standard=standard.phase,
-        standard_weight_fraction=standard.weight_fraction,
-        standard_crystallinity=standard.crystallinity,
-        weight_fraction=value,
-        weight_fraction_without_standard=rest,
-        detection_limit=None if whole is None else inp.job.detection_esds * whole,
-        change_for_one_percent=0.01 * leverage.value,
-    )
-
-
 def _instrument(inp: ReportInput) -> InstrumentReport:
     values = {p.name: MeasuredValue(value=p.value, esd=p.esd) for p in inp.state.parameters}
     wavelengths, flight = list(inp.job.instrument.wavelengths_angstrom), inp.job.instrument.flight is not None
@@ -300,7 +256,7 @@ def build_summary(inp: ReportInput, files: Mapping[str, str]) -> ReportSummary:
         reasons=[r.code for r in inp.reasons],
         quality=percentages(inp),
         phases=[_phase(inp, p) for p in inp.state.phases],
-        amorphous=_amorphous(inp),
+        amorphous=amorphous_report(inp),
         instrument=_instrument(next(iter(inp.histograms.values()), inp)),
         histograms=[_histogram(name, seen) for name, seen in inp.histograms.items()],
         unexplained_peak_ratio=ratio.value if ratio and ratio.available else None,

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from autoxrd.domain.instrument import Geometry, Radiation
 from autoxrd.domain.state import MeasuredValue
 from autoxrd.report.details import Report
+from autoxrd.report.facts import Fact, standard_facts
 from autoxrd.report.figures import PHASE_COLOURS
 from autoxrd.report.format import fixed, number, pretty
 from autoxrd.report.histview import histogram_view, measured
@@ -33,15 +34,6 @@ _CELL = ("a", "b", "c", "alpha", "beta", "gamma")
 _TITLE_PHASES = 4
 _BANNER_WARNINGS = 3
 _PACKAGE_NAMES = {"autoxrd": "AutoXRD", "numpy": "NumPy", "python": "Python", "scipy": "SciPy", **ENGINE_NAMES}
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A labelled value with an optional remark."""
-
-    label: str | Markup
-    value: str | Markup
-    note: str | Markup = ""
 
 
 def _r(subscript: str) -> Markup:
@@ -227,32 +219,6 @@ def _phases(inp: ReportInput, report: Report) -> list[PhaseView]:
     return views
 
 
-def _amorphous(report: Report) -> list[Fact]:
-    """Return what the internal standard tells; nothing where there is none."""
-    found = report.amorphous
-    if found is None:
-        return []
-    limit = "" if found.detection_limit is None else f"detection limit {fixed(found.detection_limit, 1, scale=100)} %"
-    crystalline = f"crystalline to {number(100 * found.standard_crystallinity)} %, as declared"
-    return [
-        Fact("Amorphous or not identified", f"{measured(found.weight_fraction, scale=100, digits=4)} %", limit),
-        Fact(
-            "The same before the standard was added",
-            f"{measured(found.weight_fraction_without_standard, scale=100, digits=4)} %",
-        ),
-        Fact(
-            "Standard",
-            f"{found.standard}, {number(100 * found.standard_weight_fraction)} % of the specimen",
-            crystalline,
-        ),
-        Fact(
-            "Leverage",
-            f"{fixed(found.change_for_one_percent, 1, scale=100)} %",
-            "change of the amorphous content for each percent that the standard's refined share is wrong",
-        ),
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class ParameterView:
     """One line of the parameter table."""
@@ -376,7 +342,7 @@ def page_view(inp: ReportInput, report: Report) -> dict[str, Any]:
         "instrument": _instrument(next(iter(inp.histograms.values()), inp), report),
         "histograms": [histogram_view(name, seen) for name, seen in inp.histograms.items()],
         "phases": _phases(inp, report),
-        "amorphous": _amorphous(report),
+        "amorphous": standard_facts(report.amorphous),
         "detection_esds": inp.job.detection_esds,
         "parameters": [_parameter(r) for r in parameter_rows(inp)],
         "features": _features(inp),

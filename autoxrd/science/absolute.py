@@ -1,13 +1,12 @@
-"""How much of each phase is in the whole specimen, and how much is amorphous? By an internal standard.
+"""How much of each phase is in the whole specimen, and how much is amorphous? By a standard.
 
 A Rietveld fit gives weight fractions among the crystalline phases of the model. Where one of them, the standard, was
 weighed, its known share sets the scale, and what the phases do not add up to is amorphous or not identified (De La
-Torre, Bruque & Aranda 2001, doi:10.1107/S0021889801002485).
+Torre, Bruque & Aranda 2001, doi:10.1107/S0021889801002485). Where none was weighed, a standard that was measured apart
+sets it (`autoxrd.science.external`).
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
@@ -16,11 +15,14 @@ from autoxrd.domain.standard import (
     AMORPHOUS,
     AMORPHOUS_LEVERAGE,
     AMORPHOUS_WITHOUT_STANDARD,
-    InternalStandard,
+    ExternalStandard,
+    Standard,
     absolute_name,
 )
 from autoxrd.domain.state import ParameterValue
+from autoxrd.science.external import external_quantities
 from autoxrd.science.inputs import FitArrays
+from autoxrd.science.scales import derived, scale_covariance
 
 __all__ = ["absolute_quantities", "fraction_covariance"]
 
@@ -32,27 +34,19 @@ def fraction_covariance(result: FitArrays) -> FloatArray:
     (delta_ij - w_j) with the scale factors S, whose covariance the fit gives. A scale that was not free counts as
     known. Where the covariance of a free scale is not on record, the esds of the fractions stand on the diagonal.
     """
-    names = [f"phase.{phase.name}.scale" for phase in result.phases]
     weights = np.array([0.0 if p.weight_fraction is None else p.weight_fraction.value for p in result.phases])
-    scales = {p.name: p for p in result.parameters}
-    free = [name for name in names if name in scales and scales[name].released]
-    known = list(result.covariance_names)
-    if any(name not in known for name in free) or any(name not in scales for name in names):
+    found = scale_covariance(result)
+    if found is None:
         esds = [0.0 if p.weight_fraction is None else p.weight_fraction.esd or 0.0 for p in result.phases]
         return np.diag(np.square(esds))
-    values = np.array([scales[name].value for name in names])
+    values, covariance = found
     usable = values > 0.0
     inverse = np.where(usable, 1.0 / np.where(usable, values, 1.0), 0.0)
-    jacobian = weights[:, None] * (np.eye(len(names)) - weights[None, :]) * inverse[None, :]
-    covariance = np.zeros((len(names), len(names)))
-    places = [(row, known.index(name)) for row, name in enumerate(names) if name in free]
-    for row, i in places:
-        for column, j in places:
-            covariance[row, column] = result.covariance[i, j]
+    jacobian = weights[:, None] * (np.eye(values.size) - weights[None, :]) * inverse[None, :]
     return np.asarray(jacobian @ covariance @ jacobian.T)
 
 
-def absolute_quantities(result: FitArrays, standard: InternalStandard | None) -> tuple[ParameterValue, ...]:
+def absolute_quantities(result: FitArrays, standard: Standard | None) -> tuple[ParameterValue, ...]:
     """Return the fractions of the whole specimen and its amorphous remainder as derived quantities.
 
     With w the refined fractions, s the standard and c its weighed crystalline share: W_i = c w_i / w_s, amorphous
@@ -61,13 +55,16 @@ def absolute_quantities(result: FitArrays, standard: InternalStandard | None) ->
 
     Args:
         result: a fit of any engine.
-        standard: what was weighed.
+        standard: what was weighed, or measured apart.
 
     Returns:
         `absolute_name` of each phase, `AMORPHOUS`, `AMORPHOUS_WITHOUT_STANDARD` and `AMORPHOUS_LEVERAGE`; nothing
         without a standard, or where the fit does not have it or sees nothing of it. No esd where none follows: of the
-        standard itself, whose amount is given, and of the remainder where the standard is the only phase.
+        standard itself, whose amount is given, and of the remainder where the standard is the only phase. With an
+        external standard see `external_quantities`.
     """
+    if isinstance(standard, ExternalStandard):
+        return external_quantities(result, standard)
     names = [phase.name for phase in result.phases]
     if standard is None or standard.phase not in names:
         return ()
@@ -85,7 +82,7 @@ def absolute_quantities(result: FitArrays, standard: InternalStandard | None) ->
         slope = np.zeros(len(names))
         slope[index] += given / share
         slope[place] -= given * weights[index] / share**2
-        found.append(_derived(absolute_name(phase.name), given * float(weights[index]) / share, slope, covariance))
+        found.append(derived(absolute_name(phase.name), given * float(weights[index]) / share, slope, covariance))
     slope = np.zeros(len(names))
     slope[place] = given / share**2
     amorphous = 1.0 - given / share
@@ -93,14 +90,7 @@ def absolute_quantities(result: FitArrays, standard: InternalStandard | None) ->
     own = standard.weight_fraction - given
     return (
         *found,
-        _derived(AMORPHOUS, amorphous, slope, covariance),
-        _derived(AMORPHOUS_WITHOUT_STANDARD, (amorphous - own) / rest, slope / rest, covariance),
+        derived(AMORPHOUS, amorphous, slope, covariance),
+        derived(AMORPHOUS_WITHOUT_STANDARD, (amorphous - own) / rest, slope / rest, covariance),
         ParameterValue(name=AMORPHOUS_LEVERAGE, value=given / share**2, derived=True),
     )
-
-
-def _derived(name: str, value: float, slope: FloatArray, covariance: FloatArray) -> ParameterValue:
-    variance = float(slope @ covariance @ slope)
-    # of the standard itself only rounding is left
-    esd = math.sqrt(variance) if variance > 1e-24 else None
-    return ParameterValue(name=name, value=value, esd=esd, derived=True)

@@ -23,6 +23,7 @@ from autoxrd.report.series_model import PatternRow, SeriesReport
 from autoxrd.series.host import host_launcher, task_of
 from autoxrd.series.ordering import Course, Order, Place, chunks_of, ordered
 from autoxrd.series.work import refine_place
+from autoxrd.store.graph import Graph
 
 __all__ = ["Plan", "RowListener", "SeriesRequest", "plan_series", "run_series"]
 
@@ -200,6 +201,7 @@ def _absolute(request: Request) -> Request:
         structures=tuple(path.resolve() for path in request.structures),
         candidates=tuple(path.resolve() for path in request.candidates),
         instrument=None if request.instrument is None else request.instrument.resolve(),
+        external=None if request.external is None else replace(request.external, job=request.external.job.resolve()),
         policy=str(Path(request.policy).resolve()) if Path(request.policy).suffix == ".toml" else request.policy,
     )
 
@@ -218,7 +220,7 @@ def _claim(request: SeriesRequest, plan: Plan, folder: Path) -> None:
         "planner": each.planner,
         "policy": Path(each.policy).name,
         "budget": [each.budget.steps, each.budget.wall_seconds],
-        "standard": None if each.standard is None else [each.standard.phase, each.standard.crystalline_fraction],
+        **_standards(each),
     }
     content = {
         "schema": _SCHEMA,
@@ -244,6 +246,20 @@ def _claim(request: SeriesRequest, plan: Plan, folder: Path) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError("series_not_written", f"{folder} cannot be written: {error.strerror or error}.") from error
+
+
+def _standards(each: Request) -> dict[str, object]:
+    """Return what identifies the standard; of an external one its graph and what was said, not where it lies."""
+    weighed, external = each.standard, each.external
+    found: dict[str, object] = {
+        "standard": None if weighed is None else [weighed.phase, weighed.crystalline_fraction],
+    }
+    if external is None:  # plans of before have no such entry
+        return found
+    with Graph.open(external.job, read_only=True) as graph:
+        root = graph.root_hash()
+    said = (external.crystallinity, external.mass_absorption_cm2_g, external.composition, external.intensity_ratio)
+    return found | {"external": [root, *said]}
 
 
 def _digest(path: Path) -> str:

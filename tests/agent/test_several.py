@@ -11,6 +11,7 @@ from typing import Any
 import gemmi
 import pytest
 
+from autoxrd.agent.external import ExternalRequest
 from autoxrd.agent.inputs import Measured, Request, load_job
 from autoxrd.agent.job import Job
 from autoxrd.domain.standard import InternalStandard
@@ -46,6 +47,7 @@ def test_an_engine_of_one_pattern_refuses_two(twice: Request) -> None:
         {"planner": "llm", "planner_settings": {"model": "m"}},
         {"candidates": True},
         {"standard": InternalStandard("fluorite", 0.2)},
+        {"external": ExternalRequest(Path("elsewhere"))},
     ],
 )
 def test_what_several_patterns_cannot_have_is_refused(twice: Request, change: dict[str, Any]) -> None:

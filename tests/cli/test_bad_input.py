@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autoxrd.cli.refining import standard_of
+from autoxrd.cli.standards import standard_of
 from autoxrd.errors import UserInputError
 from tests.agent.conftest import COMMAND
 from tests.agent.small import CIF

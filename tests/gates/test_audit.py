@@ -219,3 +219,25 @@ def test_an_amorphous_content_that_cannot_be_or_is_not_seen_is_told(
     assert not reasons
     assert warnings == ({code} if code else set())
     assert verdict == ("accepted_with_warnings" if code else "accepted")
+
+
+@pytest.mark.parametrize(
+    ("value", "esd", "code"),
+    [
+        (0.31, 0.02, None),
+        (0.05, 0.02, "amorphous_below_detection"),
+        (-0.05, 0.02, "amorphous_below_detection"),
+        (-0.07, 0.02, "absolute_fractions_exceed_one"),
+        (0.5, None, None),
+    ],
+)
+def test_with_an_external_standard_too_much_has_other_causes(value: float, esd: float | None, code: str | None) -> None:
+    told = with_amorphous(value, esd)
+    absorption = ParameterValue(name="sample.mass_absorption", value=33.9, unit="cm2/g", derived=True)
+    told = told.model_copy(update={"parameters": (*told.parameters, absorption)})
+    result = final_audit(told, policy=DEFAULT)
+    assert [finding.code for finding in result.warnings] == ([code] if code else [])
+    if value < -0.06:
+        assert "107.0 +- 2.0 %" in result.warnings[0].text
+        for cause in ("mass absorption is lower", "measured longer", "roughness"):
+            assert cause in result.warnings[0].text

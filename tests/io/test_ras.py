@@ -57,6 +57,7 @@ def test_the_header_is_read_in_its_code_page(tmp_path: Path, encoding: str, newl
     assert hints.wavelengths_angstrom == (1.540593, 1.544414)
     assert (hints.anode, hints.radiation, hints.goniometer_radius_mm) == ("Cu", "xray", 300.0)
     assert hints.counting_seconds == pytest.approx(0.5)
+    assert hints.intensity_seconds == pytest.approx(0.5)
 
 
 def test_the_radius_of_a_small_instrument_stands_one_entry_before(tmp_path: Path) -> None:
@@ -82,6 +83,7 @@ def test_rates_get_their_error_from_the_counting_time(tmp_path: Path, speed: str
     np.testing.assert_allclose(pattern.y, Y * factor / seconds)
     np.testing.assert_allclose(pattern.sigma, np.sqrt(Y) * factor / seconds)
     assert pattern.hints.counting_seconds == pytest.approx(seconds)
+    assert pattern.hints.intensity_seconds == 1.0
     assert pattern.notices == ()
 
 

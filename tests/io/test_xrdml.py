@@ -66,6 +66,7 @@ def test_attenuation_and_rates_keep_the_counting_error(tmp_path: Path) -> None:
     rates = read_pattern(write(tmp_path / "c.xrdml", _xrdml(Y / 4.0, unit="cps", version="1.5", tag="intensities")))
     np.testing.assert_allclose(rates.sigma, np.sqrt(Y) / 4.0)
     assert rates.notices == ()
+    assert (raw.hints.intensity_seconds, rates.hints.intensity_seconds) == (4.0, 1.0)
 
 
 def test_a_monochromator_before_the_specimen_removes_alpha_2(tmp_path: Path) -> None:
