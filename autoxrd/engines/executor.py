@@ -6,6 +6,7 @@ engine needs travels in the snapshot.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -36,11 +37,13 @@ from autoxrd.errors import (
     UserInputError,
 )
 
-__all__ = ["ProtocolSession", "SessionSettings"]
+__all__ = ["ProtocolSession", "SessionSettings", "command_json"]
 
 PROTOCOL = 1
 MOST_KILLED = 4
 """A command whose process was killed this often is given up."""
+_UNWANTED = "unwanted"
+"""Name of the file by which an engine is told that nobody waits for a command (`backends/common/axr_wanted.py`)."""
 _T = TypeVar("_T")
 
 
@@ -80,6 +83,8 @@ class ProtocolSession:
         self._numbers = itertools.count(1)
         self._child: ChildProcess | None = None
         self._greeting: dict[str, object] | None = None
+        self._aborted = False
+        self._folder: Path | None = None
         self._start()
 
     def hello(self) -> Mapping[str, object]:
@@ -156,7 +161,9 @@ class ProtocolSession:
         with _Folder(self) as folder:
             (folder / "snapshot.in").write_bytes(snapshot.payload)
             soft = self._settings.soft_share * self._settings.command_seconds
-            (folder / "command.json").write_text(json.dumps(_command_json(command, soft)), encoding="utf-8")
+            (folder / "command.json").write_text(
+                json.dumps({**command_json(command), "soft_seconds": soft}), encoding="utf-8"
+            )
             answer = self._ask("execute", folder)
             after = Snapshot(self.name, _read(folder / "snapshot.out"))
             return after, decode_result(
@@ -186,6 +193,23 @@ class ProtocolSession:
         self._child = None
         self._greeting = None
 
+    def abort(self) -> None:
+        """End the process for good, from any thread: a command that runs fails and is not repeated.
+
+        Its folder is left to the thread that waits for it, or to `close`: two at once would leave something over.
+        """
+        self._aborted = True
+        child = self._child
+        if child is not None:
+            child.kill()
+
+    def cancel(self) -> None:
+        """Tell the engine, from any thread, that nobody waits for the command that runs; its process lives on."""
+        folder = self._folder
+        if folder is not None:
+            with contextlib.suppress(OSError):  # it has just ended
+                (folder / _UNWANTED).touch()
+
     def _repeated(self, call: Callable[[], _T]) -> _T:
         """Carry out a command; again in a new process where the first one was ended.
 
@@ -209,10 +233,17 @@ class ProtocolSession:
             )
 
     def _start(self) -> ChildProcess:
-        self._child = self._launcher.start()
+        self._require_wanted()
+        child = self._child = self._launcher.start()
         self._greeting = None
         self.starts += 1
-        return self._child
+        self._require_wanted()  # again: `abort` may have come while there was no child that it could end
+        return child
+
+    def _require_wanted(self) -> None:
+        if self._aborted:
+            self.close()
+            raise EngineCrashed("engine_aborted", "The engine was ended while it was asked.")
 
     def _ready(self) -> ChildProcess:
         """Return a child that has answered ``hello``, starting one where needed."""
@@ -258,13 +289,16 @@ class _Folder:
 
     def __init__(self, session: ProtocolSession) -> None:
         child = session._ready()
+        self._session = session
         self._path = child.scratch / f"command-{next(session._numbers):06d}"
 
     def __enter__(self) -> Path:
         self._path.mkdir()
+        self._session._folder = self._path
         return self._path
 
     def __exit__(self, *_: object) -> None:
+        self._session._folder = None
         shutil.rmtree(self._path, ignore_errors=True)
 
 
@@ -276,6 +310,7 @@ def _refusal(answer: Mapping[str, object], child: ChildProcess) -> UserInputErro
         "diverged": EngineDiverged,
         "timeout": EngineTimeout,
         "internal": EngineCrashed,
+        "unwanted": EngineError,
     }
     context = {"log": child.log_tail()} if answer.get("kind") == "internal" else {}
     return kinds.get(answer.get("kind"), EngineOutputInvalid)(code, detail, context=context)
@@ -328,13 +363,13 @@ def _instrument_json(instrument: Instrument) -> dict[str, object]:
     }
 
 
-def _command_json(command: EngineCommand, soft_seconds: float) -> dict[str, object]:
+def command_json(command: EngineCommand) -> dict[str, object]:
+    """Return a command as its engine reads it, less the wall clock."""
     return {
         "released": list(command.released),
         "bounds": [bound.model_dump() for bound in command.bounds],
         "cycles": command.cycles,
         "mode": command.mode,
         "gains": command.gains,
-        "soft_seconds": soft_seconds,
         "edits": [{"kind": edit.kind, "values": dict(edit.values)} for edit in command.edits],
     }

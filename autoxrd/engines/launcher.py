@@ -212,6 +212,12 @@ class ChildProcess:
         """Return the end of what the child wrote to stderr."""
         return self._log.text()[-size:]
 
+    def kill(self) -> None:
+        """Kill the child, from any thread; whoever waits for it is told that it ended, and closes it."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
     def close(self) -> None:
         """Kill the child with its group and remove its scratch directory."""
         if self._closed:

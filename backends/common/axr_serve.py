@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
+from axr_wanted import began
 from axr_wire import Refused
 
 __all__ = ["Command", "serve"]
@@ -42,6 +43,7 @@ def _answer(line: str, commands: Mapping[str, Command]) -> dict[str, Any]:
     try:
         request = json.loads(line)
         identity = request.get("id")
+        began(request.get("folder"))
         started = time.perf_counter()
         answer = commands[request["command"]](request)
         return {"id": identity, "ok": True, "seconds": time.perf_counter() - started, **answer}

@@ -33,7 +33,7 @@ class Refused(Exception):
 
     Args:
         kind: ``input`` (the data or model cannot be used), ``diverged`` (the fit cannot go on),
-            ``timeout`` (the soft limit was passed) or ``internal``.
+            ``timeout`` (the soft limit was passed), ``unwanted`` (nobody waits for it) or ``internal``.
         code: stable machine-readable string.
         detail: one sentence for a person.
     """

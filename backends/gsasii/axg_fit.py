@@ -19,6 +19,7 @@ from axg_solve import Limits, Outcome, limits_of, refine
 from axg_state import State
 from axg_uncertainty import uncertainty_rows
 from axg_version import version
+from axr_wanted import require_wanted
 from axr_wire import Refused
 
 __all__ = [
@@ -137,6 +138,7 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
     tell_greatest(parameters, model, reflections)
     phases, derived = phase_rows(state, model, catalog, outcome)
     gained = None
+    require_wanted()
     if command["gains"] and state.mode == "rietveld":
         gained = release_gains(model, seen, catalog, columns, limits)
         if state.flight is None:  # over the time of flight nobody states what else may move the lines

@@ -18,6 +18,7 @@ from axg_pattern import FULL, NARROW, Engine
 from axg_quantities import quantity_of
 from axg_restraints import Restraints
 from axg_state import State
+from axr_wanted import require_wanted
 from axr_wire import Refused
 
 __all__ = ["Kit", "Limits", "Outcome", "Residuals", "limits_of", "refine"]
@@ -205,6 +206,7 @@ class Residuals:
 
     def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted residuals and the model's Jacobian; infinite residuals where there is no model."""
+        require_wanted()
         try:
             return self.computed(self.moved(theta))
         except Refused as error:

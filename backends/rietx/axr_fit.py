@@ -22,6 +22,7 @@ from axr_solve import Outcome, refine
 from axr_state import State
 from axr_strain import tell_greatest
 from axr_uncertainty import uncertainty_rows
+from axr_wanted import require_wanted
 from axr_wire import Refused
 from rietx.optimize.statistics import compute_statistics
 from rietx.refine import mode_fixed_path
@@ -128,6 +129,7 @@ def _report(
     reflections = reflection_arrays(state, seen)
     tell_greatest(parameters, state.structure, seen.values, reflections)
     phases, derived = phase_rows(state, seen, answer)
+    require_wanted()
     statistics = compute_statistics(
         model.y_obs, seen.y_calc, model.sigma, n_free=len(names), y_background=seen.background
     )

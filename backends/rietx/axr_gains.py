@@ -20,6 +20,7 @@ from axr_names import Catalog
 from axr_score import basis, best_share, best_step, gain_of, project, solve_beside
 from axr_state import State
 from axr_strain import strain_columns
+from axr_wanted import require_wanted
 
 __all__ = ["axial_start", "release_gains"]
 
@@ -58,6 +59,7 @@ def release_gains(state: State, catalog: Catalog, free: list[str], settings: Gai
     notes: list[tuple[str, str]] = []
     groups = _groups(state, catalog, settings, notes)
     problem = linearised(state, {path for paths in groups.values() for path in paths}, free, notes, settings)
+    require_wanted()
     factor = problem.factor
     blocked = {path for path in problem.free if _stuck(problem, path)}
     base = basis([problem.columns[path] for path in problem.free if path not in blocked], settings.rank)
@@ -185,6 +187,7 @@ def _extra(
     if catalog.selectors.get("sample.roughness") == ():
         steps = project(base, roughness_steps(problem.state) * problem.weight[:, None])
         gains["sample.roughness"], counts["sample.roughness"] = problem.factor * best_share(steps, rest), 1
+    require_wanted()
     _directed(problem, base, rest, settings, gains, counts)
     for name, steps in texture_steps(problem.state).items():
         gains[name] = problem.factor * best_share(project(base, steps * problem.weight[:, None]), rest)

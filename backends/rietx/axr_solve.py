@@ -21,6 +21,8 @@ from axr_model import open_refinement
 from axr_names import Catalog, map_path
 from axr_private import COARSE_AREA, WINDOW_AREA, Answer, answer_covariance, extract_intensities, table_of
 from axr_state import State
+from axr_stop import StopToken
+from axr_wanted import require_wanted
 from axr_wire import Refused
 
 __all__ = ["Outcome", "refine"]
@@ -174,7 +176,7 @@ def _pass(state: State, columns: list[str], bounds: Limits, end: float, budget: 
 @contextlib.contextmanager
 def _guarded(seconds: float) -> Iterator[Any]:
     """Give a token that stops the fit after a while, and turn what rietx raises into refusals."""
-    token = rx.CancelToken()
+    token = StopToken()
     timer = threading.Timer(max(seconds, 0.0), token.cancel)
     timer.daemon = True
     timer.start()
@@ -183,6 +185,7 @@ def _guarded(seconds: float) -> Iterator[Any]:
             warnings.simplefilter("ignore")
             yield token
     except rx.RefinementCancelled as error:
+        require_wanted()
         raise Refused("timeout", "soft_limit", "The fit did not end within its soft limit of time.") from error
     except (ValueError, ArithmeticError, np.linalg.LinAlgError, KeyError) as error:
         raise Refused("diverged", "fit_failed", f"The least squares cannot go on: {str(error)[:400]}") from error

@@ -32,6 +32,10 @@ for line in sys.stdin:
     elif what == "sleep":
         time.sleep(request["seconds"])
         answer(request)
+    elif what == "wait":
+        while not os.path.exists(os.path.join(request["folder"], "unwanted")):
+            time.sleep(0.01)
+        answer(request, ok=False, kind="unwanted", code="engine_command_unwanted", detail="Given up.")
     elif what == "crash":
         sys.stderr.write("the reason of the crash\\n")
         sys.stderr.flush()

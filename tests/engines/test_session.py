@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +16,13 @@ from autoxrd.errors import (
     AutoxrdError,
     EngineCrashed,
     EngineDiverged,
+    EngineError,
     EngineOutputInvalid,
     EngineTimeout,
     NotFound,
     UserInputError,
 )
-from tests.engines.programs import toy_launcher
+from tests.engines.programs import is_running, toy_launcher
 
 
 @pytest.fixture
@@ -103,6 +105,33 @@ def test_a_snapshot_of_another_engine_is_refused(session: ProtocolSession) -> No
 def test_an_answer_without_its_files_is_invalid_output(session: ProtocolSession) -> None:
     with pytest.raises(EngineOutputInvalid):
         ask(session, "nothing")
+
+
+def test_a_command_that_nobody_waits_for_is_given_up_and_its_process_lives_on(session: ProtocolSession) -> None:
+    first = session.hello()["pid"]
+    session.cancel()  # nothing runs: nothing happens
+    threading.Timer(0.1, session.cancel).start()
+    with pytest.raises(EngineError) as caught:
+        ask(session, "wait")
+    assert caught.value.code == "engine_command_unwanted"
+    assert session.hello()["pid"] == first
+
+
+def test_a_session_that_is_ended_from_another_thread_leaves_nothing_behind(tmp_path: Path) -> None:
+    session = ProtocolSession("toy", toy_launcher(tmp_path, scratch_root=tmp_path))
+    pid = session.hello()["pid"]
+    assert isinstance(pid, int)
+    threading.Timer(0.1, session.abort).start()
+    began = time.perf_counter()
+    with pytest.raises(EngineCrashed):
+        ask(session, "sleep 60")
+    assert time.perf_counter() - began < 10.0
+    with pytest.raises(EngineCrashed) as caught:
+        ask(session, "nothing")
+    assert caught.value.code == "engine_aborted"
+    assert session.starts == 1
+    assert not is_running(pid)
+    assert not list(tmp_path.glob("autoxrd-engine-*"))
 
 
 def test_the_registry_knows_its_engines() -> None:
