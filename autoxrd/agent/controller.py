@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from autoxrd.agent.candidates import Candidates
-from autoxrd.agent.codec import arrays_of, encode_result, encode_structures, load_arrays
-from autoxrd.agent.estimating import observed_in
+from autoxrd.agent.codec import encode_result, encode_structures
+from autoxrd.agent.estimating import seen_in
 from autoxrd.agent.events import Listener, Prepared, StepDone, StepLost, StepStarted, nobody
 from autoxrd.agent.fitting import command_for, measure_state, prepared, reachable_rwp
+from autoxrd.agent.foresight import Foresight
 from autoxrd.agent.job import Job
 from autoxrd.agent.starting import root_command
 from autoxrd.agent.viewing import check_action, graph_view, job_context, known_parameters
-from autoxrd.domain.action import Action, Stage
+from autoxrd.domain.action import Action, ActionKind, Stage
 from autoxrd.domain.decision import Decision, GateCheck
 from autoxrd.domain.state import Feature, FitState
 from autoxrd.engines.protocol import EngineResult, EngineSession, Snapshot
@@ -90,6 +91,7 @@ class Controller:
         self._planner = planner
         self._tell = listener
         self._context = job_context(job)
+        self._foresight = Foresight(job, self._context, graph.artifacts, session, planner)
         self._candidates: Candidates | None = None
         self._view: GraphView | None = None
         started = time.monotonic()
@@ -109,8 +111,9 @@ class Controller:
         if root is not None:
             return root
         began, before = time.monotonic(), self._session.engine_seconds
-        snapshot = prepared(self._session, self._job)
-        snapshot, result = self._session.execute(snapshot, root_command(self._job.start))
+        snapshot, command = prepared(self._session, self._job), root_command(self._job.start)
+        self._foresight.started(snapshot, command)
+        snapshot, result = self._session.execute(snapshot, command)
         state = self._state(snapshot, result, stage=Stage.QC, parent=None)
         telemetry = {"seconds": time.monotonic() - began, "engine_seconds": self._session.engine_seconds - before}
         state_id = self._graph.add_root(state, telemetry)
@@ -210,13 +213,10 @@ class Controller:
     def _execute(self, action: Action, parent: FitState, checks: tuple[GateCheck, ...]) -> _Outcome:
         """Compute and judge a candidate; an engine's failure is a rejection with its code."""
         snapshot = Snapshot(parent.engine, self._graph.artifacts.get(parent.snapshot))
+        command = command_for(action, parent, self._job, seen_in(self._graph.artifacts, parent))
         before = self._session.engine_seconds
-        command = command_for(
-            action,
-            parent,
-            self._job,
-            lambda name: observed_in(arrays_of(load_arrays(self._graph.artifacts.get(parent.arrays)), name)),
-        )
+        self._foresight.started(snapshot, command)
+        self._foresight.step(action, self._current_view(), checks)
         try:
             after, result = self._session.execute(snapshot, command)
         except EngineError as error:
@@ -237,6 +237,11 @@ class Controller:
         action: Action | None = None,
     ) -> FitState:
         artifacts = self._graph.artifacts
+        # of several histograms there is no profile match yet
+        matched = self._job.policy.measures.reachable_rwp_after if not self._job.others else ()
+        match = action is not None and action.kind in matched
+        if match or (action is not None and action.kind is ActionKind.JOINT):
+            self._foresight.closing(snapshot, matched=match)
         state = measure_state(
             result,
             self._job,
@@ -250,9 +255,7 @@ class Controller:
             },
         )
         side = self._candidate_features(result)
-        # of several histograms there is no profile match yet
-        matched = self._job.policy.measures.reachable_rwp_after if not self._job.others else ()
-        if action is not None and action.kind in matched:
+        if match:
             side["reachable_rwp"] = reachable_rwp(self._session, snapshot)
         if side:
             state = state.model_copy(update={"features": dict(sorted((state.features | side).items()))})

@@ -12,20 +12,23 @@ from typing import Any
 
 import numpy as np
 
+from autoxrd.agent.codec import arrays_of, load_arrays
 from autoxrd.domain.pattern import AxisKind, FloatArray, Pattern
+from autoxrd.domain.state import FitState
 from autoxrd.engines.protocol import Edit, EngineResult
 from autoxrd.errors import UserInputError
 from autoxrd.gates.shapes import ESTIMATE
 from autoxrd.science.baseline import Baseline, estimate_baseline
+from autoxrd.store.artifacts import ArtifactStore
 
 __all__ = [
     "Observed",
     "Seen",
     "estimated_again",
     "estimated_values",
-    "observed_in",
     "observed_of_result",
     "observed_of_start",
+    "seen_in",
 ]
 
 TERMS = 3
@@ -49,9 +52,14 @@ Seen = Callable[[str], Observed]
 """Gives the points that a histogram has in the state that an action starts from; the name is empty for the only one."""
 
 
-def observed_in(arrays: Mapping[str, Any]) -> Observed:
-    """Return the points of one histogram's arrays, as they are kept."""
-    return Observed(arrays["x"], arrays["y_obs"])
+def seen_in(artifacts: ArtifactStore, state: FitState) -> Seen:
+    """Return the points of a recorded state, by histogram; read when they are asked for."""
+
+    def seen(histogram: str) -> Observed:
+        arrays = arrays_of(load_arrays(artifacts.get(state.arrays)), histogram)
+        return Observed(arrays["x"], arrays["y_obs"])
+
+    return seen
 
 
 def observed_of_result(result: EngineResult) -> Seen:

@@ -22,11 +22,22 @@ from autoxrd.science.observe import measure
 from autoxrd.science.several import measure_several
 from autoxrd.science.statistics import weighted_profile_r
 
-__all__ = ["NOT_EXECUTED", "command_for", "measure_state", "prepared", "reachable_rwp", "released_after", "reshaping"]
+__all__ = [
+    "NOT_EXECUTED",
+    "PROFILE_MATCH",
+    "command_for",
+    "measure_state",
+    "prepared",
+    "reachable_rwp",
+    "released_after",
+    "reshaping",
+]
 
 NOT_EXECUTED = frozenset({ActionKind.SWITCH_PROFILE, ActionKind.PROFILE_MATCH})
 """Kinds that the rules know and no engine command carries out: to run them would do something else than they say."""
 
+PROFILE_MATCH = EngineCommand(cycles=20, mode="lebail", gains=False)
+"""Intensities free, everything else as it is."""
 _STEP_CYCLES = 40
 _JOINT_CYCLES = 100
 _LEAVING = {ActionKind.REMOVE_PHASE: ("phase",), ActionKind.ADD_PHASE: ("replaces",)}
@@ -157,7 +168,7 @@ def reachable_rwp(session: EngineSession, snapshot: Snapshot) -> Feature:
     structural model has room (Le Bail 2005, doi:10.1154/1.2135315). Nothing of the state changes.
     """
     try:
-        _, result = session.execute(snapshot, EngineCommand(cycles=20, mode="lebail", gains=False))
+        _, result = session.execute(snapshot, PROFILE_MATCH)
     except EngineError as error:
         return Feature(value=None, available=False, reason=f"the profile match failed: {error.detail}")
     if not result.convergence.converged:

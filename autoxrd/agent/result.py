@@ -20,9 +20,6 @@ from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.naming import HISTOGRAM
 from autoxrd.domain.pattern import Notice
 from autoxrd.domain.state import FitState, MeasuredValue, ParameterValue
-from autoxrd.engines.protocol import EngineSession, Snapshot
-from autoxrd.engines.registry import get_engine
-from autoxrd.errors import EngineError
 from autoxrd.gates.histograms import as_seen_by
 from autoxrd.gates.policy import policy_hash
 from autoxrd.report.model import FitArrays, JobInfo, ReportInput, Verdict
@@ -31,7 +28,6 @@ from autoxrd.store.writing import GraphWriter
 
 __all__ = ["Conclusion", "conclude", "concluded", "report_input"]
 
-_EXPORTS = ("native", "topas", "hkl")
 _OWN_FIGURES = ("rp", "rwp", "rexp", "gof", "chi2", "rwp_no_background", "abs_residual")
 _LIBRARIES = ("numpy", "scipy", "gemmi", "pydantic", "rietx", "rietx-kernels")
 
@@ -93,23 +89,6 @@ def concluded(finish: Finish) -> Conclusion:
     )
     notes = tuple(note for note in notes if not note.code.endswith("_ambiguous"))
     return Conclusion(str(finish.final_state), Verdict(said["verdict"]), reasons, warnings, notes)
-
-
-def export_files(session: EngineSession, graph: GraphWriter, state: FitState) -> tuple[dict[str, bytes], list[Notice]]:
-    """Return the engine's own files of a state; a failure costs the files, not the report."""
-    snapshot = Snapshot(state.engine, graph.artifacts.get(state.snapshot))
-    files: dict[str, bytes] = {}
-    notices: list[Notice] = []
-    offered = get_engine(state.engine).capabilities().export_kinds
-    for kind in (kind for kind in _EXPORTS if kind in offered):
-        try:
-            written = session.export(snapshot, [kind])
-        except EngineError as error:
-            notices.append(Notice("export_failed", f"The engine could not write its {kind} file: {error.detail}"))
-            continue
-        files |= written.files
-        notices += written.notices
-    return files, notices
 
 
 def report_input(

@@ -13,11 +13,12 @@ from autoxrd.agent.candidates import settled
 from autoxrd.agent.controller import Controller, Stopped
 from autoxrd.agent.events import Listener, nobody
 from autoxrd.agent.exchanges import read_exchanges
+from autoxrd.agent.exporting import export_files
 from autoxrd.agent.job import Job, SourceFile
 from autoxrd.agent.planning import Connection, planner_for, recorded_endpoint
-from autoxrd.agent.result import conclude, export_files, report_input
+from autoxrd.agent.result import conclude, report_input
 from autoxrd.engines.protocol import EngineSession
-from autoxrd.engines.registry import get_engine
+from autoxrd.engines.registry import checked_runners, get_engine, start_engine
 from autoxrd.errors import EngineUnavailable, PlannerError, StorageError, UserInputError
 from autoxrd.planners.dictated import Author
 from autoxrd.report.build import write_report
@@ -117,7 +118,7 @@ def _started(
 
 
 def resume_job(
-    directory: Path, *, listener: Listener = nobody, command: str = "", base_url: str | None = None
+    directory: Path, *, listener: Listener = nobody, command: str = "", base_url: str | None = None, runners: int = 1
 ) -> Finished:
     """Go on with an interrupted job from its last recorded step, or write a finished job's report anew.
 
@@ -126,14 +127,15 @@ def resume_job(
         listener: is told of each step.
         command: command line for the report.
         base_url: another endpoint of the language model than the one in the job's log.
+        runners: largest number of engine processes; nothing recorded depends on it.
 
     Raises:
         NotFound: ``job_not_found``.
         StorageError: the graph is locked or damaged.
         EngineUnavailable: the engine's version is not the one the job was started with.
-        UserInputError: ``replay_not_resumable``.
+        UserInputError: ``replay_not_resumable``, ``runners_invalid``.
     """
-    began = time.monotonic()
+    began, runners = time.monotonic(), checked_runners(runners)
     with Graph.open(directory) as graph:
         job = Job.from_record(graph.job, graph.artifacts)
         require_same_engine(job)
@@ -147,7 +149,7 @@ def resume_job(
             )
         if not finished:
             graph.add_event("resumed", _told(connection))
-        with _session(job, None) as live:
+        with _session(job, None, 1 if finished else runners) as live:
             controller = Controller(job, graph, live, planner_for(job, graph, connection), listener)
             return _drive(controller, job, graph, live, directory, began, command)
 
@@ -206,11 +208,11 @@ def require_same_engine(job: Job) -> None:
 
 
 @contextmanager
-def _session(job: Job, given: EngineSession | None) -> Iterator[EngineSession]:
+def _session(job: Job, given: EngineSession | None, runners: int = 1) -> Iterator[EngineSession]:
     if given is not None:
         yield given
         return
-    session = get_engine(job.engine).start()
+    session = start_engine(job.engine, runners)
     try:
         yield session
     finally:

@@ -58,7 +58,8 @@ def _refined(pattern: Path, structures: list[Path], out: Path | None, fit_range:
     """Refine with the first engine and return the job's directory."""
     from autoxrd.agent.inputs import Request, load_job
     from autoxrd.agent.run import start_job
-    from autoxrd.cli.refining import command_line, free_directory, limits_pair
+    from autoxrd.cli.reading import limits_pair
+    from autoxrd.cli.refining import command_line, free_directory
 
     limits = limits_pair(fit_range, "--range") if fit_range else None
     request = Request(pattern=pattern, structures=tuple(structures), two_theta_limits=limits, **choices)

@@ -15,6 +15,7 @@ import typer
 
 from autoxrd.cli import modelling, standards
 from autoxrd.cli.grouping import takes
+from autoxrd.cli.reading import limits_pair
 from autoxrd.cli.several import further_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ __all__ = [
     "demo",
     "free_directory",
     "interruptible",
-    "limits_pair",
     "refine",
     "replay",
     "request_of",
@@ -88,6 +88,13 @@ _From = Annotated[Path | None, typer.Option("--from", help="With --planner repla
 _Policy = Annotated[str, typer.Option("--policy", help="Rules of the gate: default, strict or a TOML file.")]
 _Steps = Annotated[int, typer.Option("--max-steps", help="Budget of attempts.", min=1)]
 _Seconds = Annotated[float, typer.Option("--time-limit", help="Budget of wall time, s.", min=1.0)]
+_Runners = Annotated[
+    int,
+    typer.Option(
+        "--runners",
+        help="Engine processes, 1 to 4: the second computes what follows should a step be refused. Same result.",
+    ),
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output, nothing else.")]
 _Prepare = Annotated[
     bool, typer.Option("--prepare", help="Make the starting state only: go on with propose, step, finish, or resume.")
@@ -139,6 +146,7 @@ def refine(
     policy: _Policy = "default",
     max_steps: _Steps = 60,
     time_limit: _Seconds = 3600.0,
+    runners: _Runners = 1,
     prepare: _Prepare = False,
     as_json: _Json = False,
 ) -> None:
@@ -150,7 +158,7 @@ def refine(
     request = _request(measured, engine=engine, planner=planner, planner_settings=settings, policy=policy)
     endpoint, request = modelling.endpoint_of(asked, planner), _within(request, max_steps, time_limit)
     target = out or free_directory(request.pattern.stem)
-    _run(request, target, as_json, prepare_only=prepare, endpoint=endpoint)
+    _run(request, target, as_json, runners=runners, prepare_only=prepare, endpoint=endpoint)
 
 
 def _request(measured: Measured, **choices: Any) -> Request:
@@ -216,7 +224,7 @@ def _within(request: Request, steps: int, seconds: float) -> Request:
     return replace(request, budget=Budget(steps=steps, wall_seconds=seconds))
 
 
-def demo(out: _Out = None, as_json: _Json = False) -> None:
+def demo(out: _Out = None, runners: _Runners = 1, as_json: _Json = False) -> None:
     """Refine a real laboratory pattern (fluorapatite, Cu tube) that the embedded engine ships."""
     from importlib.util import find_spec
 
@@ -230,17 +238,21 @@ def demo(out: _Out = None, as_json: _Json = False) -> None:
     request = Request(
         pattern=examples / "FAP.XRA", structures=(examples / "fluorapatite.cif",), wavelength="1.5405,1.5443:0.5"
     )
-    _run(request, out or free_directory("demo"), as_json)
+    _run(request, out or free_directory("demo"), as_json, runners=runners)
 
 
-def resume(directory: _Directory, base_url: modelling.BaseUrl = None, as_json: _Json = False) -> None:
+def resume(
+    directory: _Directory, base_url: modelling.BaseUrl = None, runners: _Runners = 1, as_json: _Json = False
+) -> None:
     """Go on with an interrupted job from its last recorded step."""
     from autoxrd.agent.run import resume_job
     from autoxrd.cli.live import Progress
 
     endpoint = modelling.checked_endpoint(base_url)
     with Progress(quiet=as_json) as progress, _interruptible(directory):
-        finished = resume_job(directory, listener=progress.tell, command=command_line(), base_url=endpoint)
+        finished = resume_job(
+            directory, listener=progress.tell, command=command_line(), base_url=endpoint, runners=runners
+        )
     conclude(finished, directory, as_json)
 
 
@@ -262,22 +274,23 @@ def replay(directory: _Directory, as_json: _Json = False) -> None:
 
 
 def _run(
-    request: Request, out: Path, as_json: bool, *, prepare_only: bool = False, endpoint: str | None = None
+    request: Request,
+    out: Path,
+    as_json: bool,
+    *,
+    runners: int = 1,
+    prepare_only: bool = False,
+    endpoint: str | None = None,
 ) -> None:
     """Read everything, then run; the engine loads its libraries meanwhile."""
     from autoxrd.agent.inputs import load_job
     from autoxrd.agent.planning import Connection
     from autoxrd.agent.run import prepare_job, start_job
     from autoxrd.cli.live import Progress
-    from autoxrd.engines.registry import get_engine
-    from autoxrd.errors import UserInputError
-    from autoxrd.store.graph import DATABASE_NAME
+    from autoxrd.engines.registry import start_engine
 
-    if (out / DATABASE_NAME).exists():
-        raise UserInputError(
-            "job_exists", f"{out} already holds a job: go on with 'autoxrd resume {out}', or give another --out."
-        )
-    session = get_engine(request.engine).start()
+    _require_new(out)
+    session = start_engine(request.engine, runners)
     try:
         job, sources = load_job(request)
         with Progress(quiet=as_json, job=job) as progress, _interruptible(out):
@@ -297,6 +310,16 @@ def _run(
     finally:
         session.close()
     conclude(finished, out, as_json)
+
+
+def _require_new(out: Path) -> None:
+    from autoxrd.errors import UserInputError
+    from autoxrd.store.graph import DATABASE_NAME
+
+    if (out / DATABASE_NAME).exists():
+        raise UserInputError(
+            "job_exists", f"{out} already holds a job: go on with 'autoxrd resume {out}', or give another --out."
+        )
 
 
 def conclude(finished: Finished, directory: Path, as_json: bool) -> None:
@@ -344,20 +367,6 @@ def interruptible(text: str) -> Iterator[None]:
         raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def limits_pair(text: str, option: str) -> tuple[float, float]:
-    """Read two numbers of an option, as in ``20,150``."""
-    from autoxrd.errors import UserInputError
-
-    parts = text.replace(":", ",").split(",")
-    try:
-        lower, upper = (float(part) for part in parts)
-    except ValueError:
-        raise UserInputError(
-            "range_invalid", f"{option} needs two numbers, as in {option} 20,150; got {text!r}."
-        ) from None
-    return lower, upper
 
 
 def free_directory(stem: str) -> Path:

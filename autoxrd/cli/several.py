@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autoxrd.cli.reading import limits_pair
+
 if TYPE_CHECKING:
     from autoxrd.agent.inputs import Measured
 
@@ -62,8 +64,6 @@ def further_of(text: str) -> Measured:
 
 
 def _pair(text: str) -> tuple[float, float]:
-    from autoxrd.cli.refining import limits_pair
-
     return limits_pair(text, "--with")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import mimetypes
 from dataclasses import replace
 
+from autoxrd.agent.exporting import export_files
 from autoxrd.agent.job import Job
-from autoxrd.agent.result import concluded, export_files, report_input
+from autoxrd.agent.result import concluded, report_input
 from autoxrd.engines.protocol import EngineSession
 from autoxrd.errors import StorageError
 from autoxrd.report.build import complete_files

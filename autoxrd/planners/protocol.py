@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision
@@ -13,7 +13,7 @@ from autoxrd.domain.state import FitState
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.policy_model import Policy
 
-__all__ = ["AttemptView", "Finish", "Forfeit", "GraphView", "JobContext", "Planner", "Proposal"]
+__all__ = ["AttemptView", "Finish", "Foreseeing", "Forfeit", "GraphView", "JobContext", "Planner", "Proposal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,4 +142,13 @@ class Planner(Protocol):
 
     def propose(self, view: GraphView, context: JobContext) -> Proposal | Finish | Forfeit:
         """Return the next action, the end, or that this step brought nothing."""
+        ...
+
+
+@runtime_checkable
+class Foreseeing(Planner, Protocol):
+    """A planner that can be asked at no cost what it would do if the graph were another one."""
+
+    def foresee(self, view: GraphView, context: JobContext) -> Proposal | Finish | Forfeit | None:
+        """Return what `propose` would most likely return, None where it cannot be said; nothing is kept of it."""
         ...

@@ -102,3 +102,27 @@ def test_a_joint_cycle_is_not_repeated_where_nothing_came_after_the_first() -> N
     answer = Continuing(inner).propose(view(opening()), CONTEXT)
     assert isinstance(answer, Finish)
     assert [seen.root for seen in inner.seen] == [NEXT, ROOT]
+
+
+class Farsighted(Inner):
+    """Foresees the first of its answers and keeps it."""
+
+    def foresee(self, view: GraphView, context: JobContext) -> Proposal | Finish:
+        self.seen.append(view)
+        return self.answers[0]
+
+
+def test_what_the_planner_foresees_is_foreseen_from_where_it_goes_on() -> None:
+    answer = Proposal(action(parent=NEXT))
+    inner = Farsighted(answer)
+    assert Continuing(inner).foresee(view(opening()), CONTEXT) == answer
+    assert inner.seen[0].root == NEXT
+    refused = Continuing(inner).foresee(view(opening("rwp_worse")), CONTEXT)
+    assert isinstance(refused, Finish)
+    assert len(inner.answers) == 1
+
+
+def test_a_planner_that_foresees_nothing_is_not_asked() -> None:
+    inner = Inner(Finish(NEXT, "the end"))
+    assert Continuing(inner).foresee(view(opening()), CONTEXT) is None
+    assert not inner.seen

@@ -107,8 +107,9 @@ class Played:
 def play(directory: Path, script: Script, *, planner: str = "llm", steps: int = 20, **more: Any):  # type: ignore[no-untyped-def]
     """Run a job on the stub engine with a scripted model, to its conclusion."""
     truth, usd = more.pop("truth", None), more.pop("usd_per_token", None)
+    session = more.pop("session", None) or (StubSession(truth) if truth else StubSession())
     job = stub_job(planner, steps=steps, **more)
-    client, session = ScriptedClient(script, usd), StubSession(truth) if truth else StubSession()
+    client = ScriptedClient(script, usd)
     with Graph.create(directory, job.to_record(ArtifactStore(directory / "artifacts"))) as graph:
         settings = LlmSettings.model_validate(job.planner_settings)
         desk = Desk(GraphExchangeLog(graph), settings, client, waits=no_waits())

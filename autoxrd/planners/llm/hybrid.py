@@ -52,6 +52,10 @@ class HybridPlanner:
             return Proposal(by_rules.action, *sourced((), by=self._rules.name))
         return by_rules
 
+    def foresee(self, view: GraphView, context: JobContext) -> Proposal | Finish | Forfeit | None:
+        """Return the rules' move: what the model would say is not asked."""
+        return self._rules.propose(view, context)
+
     def _idea(
         self,
         by_rules: Proposal | Finish | Forfeit,

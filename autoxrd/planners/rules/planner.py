@@ -60,6 +60,10 @@ class RulesPlanner:
         rival = rival_action(tip, view, context, self.thresholds)
         return Proposal(rival) if rival is not None else self._close(tip, view, context)
 
+    def foresee(self, view: GraphView, context: JobContext) -> Proposal | Finish:
+        """Return what `propose` returns: a proposal costs milliseconds and leaves no trace."""
+        return self.propose(view, context)
+
     def _change_of_phases(
         self, tip: str, view: GraphView, context: JobContext, order: tuple[tuple[str, ...], ...]
     ) -> Action | None:
