@@ -40,13 +40,17 @@ def _descendants(pid: int) -> set[int]:
     return found - {pid}
 
 
-def _start(inputs: tuple[Path, Path], out: Path) -> subprocess.Popen[bytes]:
+def _start(
+    inputs: tuple[Path, Path], out: Path, runners: int = 1, scratch: Path | None = None
+) -> subprocess.Popen[bytes]:
     words = ["refine", str(inputs[0]), "-s", str(inputs[1]), "--anode", "Cu", "--out", str(out), "--json"]
+    words += ["--runners", str(runners)]
     # A shell starts what runs in its background with SIGINT ignored; a person's terminal does not.
     return subprocess.Popen(
         [*COMMAND, *words],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env=None if scratch is None else {**os.environ, "TMPDIR": str(scratch)},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
@@ -57,13 +61,13 @@ def _wait_for_job(out: Path, child: subprocess.Popen[bytes]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "runners"), [(0, 1), (1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
 def test_kill_at_a_random_moment(
-    seed: int, finished: tuple[Path, str], inputs: tuple[Path, Path], autoxrd: Run, tmp_path: Path
+    seed: int, runners: int, finished: tuple[Path, str], inputs: tuple[Path, Path], autoxrd: Run, tmp_path: Path
 ) -> None:
     expected = json.loads(finished[1])
     out = tmp_path / "out"
-    child = _start(inputs, out)
+    child = _start(inputs, out, runners)
     _wait_for_job(out, child)
     time.sleep(random.Random(seed).uniform(0.0, 9.0))
     helpers = _descendants(child.pid) if child.poll() is None else set()
@@ -80,16 +84,26 @@ def test_kill_at_a_random_moment(
     assert verify(out, judge=rejudge).ok
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("number", "runners"), [(signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGINT, 2)])
 def test_an_interruption_is_recorded(
-    number: signal.Signals, finished: tuple[Path, str], inputs: tuple[Path, Path], autoxrd: Run, tmp_path: Path
+    number: signal.Signals,
+    runners: int,
+    finished: tuple[Path, str],
+    inputs: tuple[Path, Path],
+    autoxrd: Run,
+    tmp_path: Path,
 ) -> None:
-    out = tmp_path / "out"
-    child = _start(inputs, out)
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    scratch.mkdir()
+    child = _start(inputs, out, runners, scratch)
     _wait_for_job(out, child)
     time.sleep(3.0)
+    helpers = _descendants(child.pid)
+    assert len(helpers) == runners
     os.kill(child.pid, number)
     assert child.wait(timeout=60) == 130
+    assert not helpers & _running(), "an engine outlived its job"
+    assert not list(scratch.iterdir())
     report = verify(out, judge=rejudge)
     assert report.ok
     assert not report.finished
