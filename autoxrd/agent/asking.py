@@ -8,6 +8,7 @@ from autoxrd.agent.job import Job
 from autoxrd.domain.state import FitState
 from autoxrd.errors import NotFound, UserInputError
 from autoxrd.gates.audit import AuditFinding, Verdict
+from autoxrd.gates.known import of_known_cell
 from autoxrd.gates.metrics import GAIN_PREFIX, is_timed
 from autoxrd.science.diagnosis import DiagnosisSettings, rank_causes
 from autoxrd.store.reading import GraphReader
@@ -102,7 +103,10 @@ def _releases(state: FitState) -> tuple[Release, ...]:
             parameters=feature.n_used,
         )
         for name, feature in state.features.items()
-        if name.startswith(GAIN_PREFIX) and feature.available and feature.value is not None
+        if name.startswith(GAIN_PREFIX)
+        and feature.available
+        and feature.value is not None
+        and not of_known_cell(name.removeprefix(GAIN_PREFIX), state)
     ]
     return tuple(sorted(found, key=lambda r: (-r.gain, r.selector)))
 

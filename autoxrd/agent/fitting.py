@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from autoxrd.agent.estimating import Seen, estimated_values
 from autoxrd.agent.job import Job
@@ -13,6 +14,7 @@ from autoxrd.domain.state import Feature, FitState
 from autoxrd.engines.encoding import structure_json
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult, EngineSession, Snapshot
 from autoxrd.errors import EngineError, PlannerError
+from autoxrd.gates.known import known_cell_features
 from autoxrd.gates.policy import plausibility_limits
 from autoxrd.gates.shapes import ESTIMATE, LISTS, Shape, shape_of
 from autoxrd.primitives import canonical_json
@@ -46,9 +48,11 @@ _LEAVING = {ActionKind.REMOVE_PHASE: ("phase",), ActionKind.ADD_PHASE: ("replace
 
 def prepared(session: EngineSession, job: Job) -> Snapshot:
     """Return the first snapshot of a job, of one histogram or of several."""
+    known = {"known_cells": [known.phase for known in job.known_cells]} if job.known_cells else {}
     if job.others:
-        return session.prepare_several(job.histograms, job.first_structures)
-    return session.prepare(job.pattern, job.instrument, job.first_structures, job.engine_settings)
+        histograms = tuple(replace(h, settings={**h.settings, **known}) for h in job.histograms)
+        return session.prepare_several(histograms, job.first_structures)
+    return session.prepare(job.pattern, job.instrument, job.first_structures, {**job.engine_settings, **known})
 
 
 def released_after(action: Action, parent: FitState) -> tuple[str, ...]:
@@ -219,7 +223,7 @@ def measure_state(
         snapshot=files["snapshot"],
         arrays=files["arrays"],
         quality=measures.quality,
-        features=dict(measures.features),
+        features=dict(measures.features) | known_cell_features([k.phase for k in job.known_cells], measures.phases),
         violations=measures.violations,
         complexity=measures.complexity,
         convergence=result.convergence,

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from autoxrd.agent.certified import certified, find_phase
 from autoxrd.agent.external import ExternalRequest, Specimen, external_standard
 from autoxrd.agent.job import Budget, Job, SourceFile
 from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.instrument import Instrument, Radiation
 from autoxrd.domain.pattern import AxisKind, Notice, Pattern
-from autoxrd.domain.standard import InternalStandard, Standard
+from autoxrd.domain.standard import InternalStandard, KnownCell, Standard
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.protocol import Capabilities
 from autoxrd.engines.registry import get_engine
@@ -71,6 +72,7 @@ class Request(Measured):
         planner_settings: how a planner that asks a language model asks it (`LlmSettings`).
         standard: the phase whose amount was weighed, by its name in the job or the name of its CIF.
         external: a standard that was measured and refined apart.
+        known_cells: the phases whose cell is certified, named in the same way.
         others: further patterns of the same sample, refined together with the first.
     """
 
@@ -84,6 +86,7 @@ class Request(Measured):
     budget: Budget = field(default_factory=Budget)
     standard: InternalStandard | None = None
     external: ExternalRequest | None = None
+    known_cells: tuple[KnownCell, ...] = ()
     others: tuple[Measured, ...] = ()
 
 
@@ -108,6 +111,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
     axes = engine.capabilities().axes
     pattern, instrument = _measured(request, request, axes)
     structures, candidates = _structures(request.structures, request.candidates)
+    known, structures, said = certified(request.known_cells, structures)
     others, told = _others(request, axes)
     engine_settings = _engine_settings(request, pattern, request.form_factors) | _seeds(instrument)
     phases = (*structures, *candidates)
@@ -128,6 +132,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         notices=(*_notices(pattern, instrument.notices, (*structures, *candidates)), *told, *said),
         planner_settings=settings,
         standard=standard,
+        known_cells=known,
         others=others,
     )
     return job, _sources(request)
@@ -226,13 +231,7 @@ def _weighed(given: InternalStandard | None, structures: Sequence[CrystalStructu
     """Return the standard under the name that its phase has in the job."""
     if given is None:
         return None
-    wanted = given.phase.strip().lower().removesuffix(".cif")
-    found = [s.name for s in structures if wanted in (s.name.lower(), s.source_name.lower().removesuffix(".cif"))]
-    if len(found) != 1:
-        known = ", ".join(s.name for s in structures)
-        why = "is none of the phases" if not found else "stands for more than one phase"
-        raise UserInputError("standard_unknown", f"The standard {given.phase[:80]!r} {why}: name one of {known}.")
-    return replace(given, phase=found[0])
+    return replace(given, phase=find_phase(given.phase, structures, what="The standard", code="standard_unknown").name)
 
 
 def _engine_settings(given: Measured, pattern: Pattern, form_factors: str) -> dict[str, Any]:

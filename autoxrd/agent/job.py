@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -14,7 +14,7 @@ from autoxrd.agent.starting import Start, decode_start, encode_start
 from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import Notice, Pattern
-from autoxrd.domain.standard import ExternalStandard, InternalStandard, Standard
+from autoxrd.domain.standard import ExternalStandard, InternalStandard, KnownCell, Standard
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.policy import Policy
 from autoxrd.store.artifacts import ArtifactStore
@@ -47,6 +47,7 @@ _STRUCTURE = TypeAdapter(CrystalStructure)
 _SCREENING = TypeAdapter(tuple[Screened, ...])
 _STANDARD = TypeAdapter(InternalStandard)
 _EXTERNAL = TypeAdapter(ExternalStandard)
+_KNOWN_CELLS = TypeAdapter(tuple[KnownCell, ...])
 FIRST = "1"
 """Name of the first histogram of a job."""
 _PATTERN_META = ("axis", "sigma_origin", "format", "title", "source_name", "source_sha256")
@@ -88,6 +89,7 @@ class Job:
         candidates: phases that may be there; those that a job starts with stand in ``structures`` too.
         screening: sets of phases by pattern matching, best first, as a record.
         standard: the phase whose amount was weighed, or what was measured apart, where there is one.
+        known_cells: the phases whose cell is certified; ``structures`` has the certified cells.
         start: another job's model to begin with; None begins with the structures.
         others: further histograms of the same sample, each with its name and settings; ``pattern``, ``instrument`` and
             ``engine_settings`` are those of the first, `FIRST`.
@@ -115,6 +117,7 @@ class Job:
     candidates: tuple[CrystalStructure, ...] = ()
     screening: tuple[Screened, ...] = ()
     standard: Standard | None = None
+    known_cells: tuple[KnownCell, ...] = ()
     start: Start | None = None
     others: tuple[Histogram, ...] = ()
 
@@ -130,9 +133,11 @@ class Job:
 
     @property
     def first_structures(self) -> tuple[CrystalStructure, ...]:
-        """Return the structures that the engine prepares: those of the start where it has them."""
+        """Return the structures that the engine prepares: those of the start where it has any; certified cells stay."""
         begun = {} if self.start is None else {s.name: s for s in self.start.structures}
-        return tuple(begun.get(s.name, s) for s in self.structures)
+        certified = {known.phase for known in self.known_cells}
+        found = ((s, begun.get(s.name, s)) for s in self.structures)
+        return tuple(replace(b, cell=s.cell) if s.name in certified else b for s, b in found)
 
     def to_record(self, artifacts: ArtifactStore, sources: tuple[SourceFile, ...] = ()) -> JobRecord:
         """Store the arrays and source files, and return the record that names them."""
@@ -151,6 +156,7 @@ class Job:
             }
             | self._candidate_settings()
             | _standard_record(self.standard)
+            | ({"known_cells": _KNOWN_CELLS.dump_python(self.known_cells, mode="json")} if self.known_cells else {})
             | ({} if self.start is None else {"start": {"sha256": files["start"], **self.start.source}})
             | ({"histograms": {h.name: dict(h.settings) for h in self.others}} if self.others else {}),
             engine={"name": self.engine, "version": self.engine_version},
@@ -201,6 +207,7 @@ class Job:
             candidates=tuple(_STRUCTURE.validate_python(s) for s in record.settings.get("candidates", ())),
             screening=_SCREENING.validate_python(record.settings.get("screening", ())),
             standard=_recorded_standard(record.settings),
+            known_cells=_KNOWN_CELLS.validate_python(record.settings.get("known_cells", ())),
             start=decode_start(artifacts.get(record.files["start"])) if "start" in record.files else None,
             others=others,
         )

@@ -203,6 +203,7 @@ def _job_info(job: Job, command: str, created: str, histogram: Histogram) -> Job
         created=created,
         excluded_regions=tuple((float(a), float(b)) for a, b in histogram.settings.get("excluded_regions", ())),
         standard=job.standard,
+        known_cells=job.known_cells,
         detection_esds=job.policy.audit.phase_significance,
         fraction_error=job.policy.audit.fraction_error,
         external_error=job.policy.audit.external_error,

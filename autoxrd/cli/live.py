@@ -165,6 +165,9 @@ def print_finished(finished: Finished, directory: Path) -> None:
         r_bragg = "-" if phase.r_bragg is None else f"{100 * phase.r_bragg:.2f}"
         table.add_row(escape(phase.name), escape(phase.space_group), *cells, share, r_bragg)
     console.print(table)
+    certified = [known.phase for known in report.job.known_cells]
+    if certified:
+        console.print(f"Certified cell, held, to which the others are fitted: {escape(', '.join(certified))}")
     if report.histograms:
         console.print(_histograms(report))
     _print_whole(console, report)

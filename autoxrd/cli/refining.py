@@ -72,6 +72,16 @@ _Terms = Annotated[
     int | None, typer.Option("--background-terms", help="Number of background coefficients.", min=1, max=36)
 ]
 _Factors = Annotated[str, typer.Option("--form-factors", help="neutral, or as_given (ions where the CIF names them).")]
+_KnownCell = Annotated[
+    list[str],
+    typer.Option(
+        "--known-cell",
+        help="Phase whose cell is certified: NAME (the cell of its file) or NAME=10.25122, NAME=4.7591,12.9917 (free "
+        "parameters in the order a b c alpha beta gamma). It is held; zero, displacement, wavelength or DIFC "
+        "are fitted to it. Repeat for more.",
+        show_default=False,
+    ),
+]
 _Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Directory for graph and report.", show_default="autoxrd-NAME")
 ]
@@ -124,6 +134,7 @@ class Common:
     mass_absorption: standards.Absorption = None
     composition: standards.Composition = None
     intensity_ratio: standards.Ratio = None
+    known_cell: _KnownCell = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +209,7 @@ def request_of(measured: Common, pattern: Path, **choices: Any) -> Request:
             composition=measured.composition,
             intensity_ratio=measured.intensity_ratio,
         ),
+        known_cells=tuple(standards.known_cell_of(text) for text in measured.known_cell),
         **choices,
     )
 

@@ -9,9 +9,19 @@ import typer
 
 if TYPE_CHECKING:
     from autoxrd.agent.external import ExternalRequest
-    from autoxrd.domain.standard import InternalStandard
+    from autoxrd.domain.standard import InternalStandard, KnownCell
 
-__all__ = ["Absorption", "Composition", "Crystallinity", "External", "Internal", "Ratio", "external_of", "standard_of"]
+__all__ = [
+    "Absorption",
+    "Composition",
+    "Crystallinity",
+    "External",
+    "Internal",
+    "Ratio",
+    "external_of",
+    "known_cell_of",
+    "standard_of",
+]
 
 Internal = Annotated[
     str | None,
@@ -110,3 +120,22 @@ def external_of(
         composition=composition,
         intensity_ratio=intensity_ratio,
     )
+
+
+def known_cell_of(text: str) -> KnownCell:
+    """Read ``PHASE`` or ``PHASE=VALUE,...``: the free cell parameters, angstrom and degrees."""
+    from autoxrd.domain.standard import KnownCell
+    from autoxrd.errors import UserInputError
+
+    name, equals, numbers = text.strip().partition("=")
+    try:
+        values = tuple(float(part) for part in numbers.split(",")) if equals else ()
+    except ValueError:
+        name, values = "", ()
+    if not name.strip():
+        raise UserInputError(
+            "known_cell_invalid",
+            "--known-cell needs a phase, and numbers where its file's cell is not the certified one, as in Si or "
+            f"Si=5.43109 or corundum=4.7591,12.9917; got {text!r}.",
+        )
+    return KnownCell(name.strip(), values)

@@ -1,4 +1,4 @@
-"""What is a standard: a phase of the specimen that was weighed, or a specimen apart that was measured alike."""
+"""What is a standard: a phase that was weighed or has a certified cell, or a specimen apart that was measured alike."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ __all__ = [
     "MASS_ABSORPTION",
     "ExternalStandard",
     "InternalStandard",
+    "KnownCell",
     "Standard",
     "absolute_name",
 ]
@@ -38,6 +39,20 @@ MASS_ABSORPTION = "sample.mass_absorption"
 def absolute_name(phase: str) -> str:
     """Return the name of a phase's weight fraction of the whole specimen, as a derived quantity."""
     return f"phase.{phase}.absolute_weight_fraction"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCell:
+    """A phase whose cell is certified: it is held, and what moves lines in the instrument is fitted to it.
+
+    Args:
+        phase: its name in the job.
+        values: the cell parameters that its symmetry leaves free, in the order a b c alpha beta gamma, angstrom and
+            degrees; none takes the cell of its structure file.
+    """
+
+    phase: str
+    values: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

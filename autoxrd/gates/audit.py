@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from autoxrd.domain.action import ActionKind
 from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_LEVERAGE, MASS_ABSORPTION
 from autoxrd.domain.state import FitState
+from autoxrd.gates.known import doubted_cells
 from autoxrd.gates.metrics import read_metric
 from autoxrd.gates.model_class import AuditFinding, misfit_beyond_noise, wrong_kind
 from autoxrd.gates.policy_model import Policy
@@ -80,6 +81,8 @@ def final_audit(
     _audit_correlation(state, policy, found)
     _audit_absorption(state, policy, found)
     _audit_amorphous(state, policy, found)
+    for finding in doubted_cells(state):
+        found.take(finding, abstain=False)
     if found.reasons:
         verdict: Verdict = "abstained"
     else:

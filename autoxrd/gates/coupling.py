@@ -11,6 +11,7 @@ from autoxrd.domain.naming import full_name, split_name
 from autoxrd.domain.state import Feature, FitState
 from autoxrd.gates.geometry import AngularRange, range_of
 from autoxrd.gates.histograms import as_seen_by, histograms_of
+from autoxrd.gates.known import known_cells
 from autoxrd.gates.policy_model import CoupledSet, Group, Policy
 from autoxrd.gates.selectors import Selector, covers, parse_parameter
 from autoxrd.gates.sites import Sites
@@ -105,6 +106,9 @@ def find_coupled(
 ) -> tuple[CoupledFinding, ...]:
     """Find the coupled sets among ``free`` that ``added`` takes part in.
 
+    Where the cell of a phase is certified, its lines tell what the instrument does to all of them, so that the other
+    cells are coupled with nothing that one side of a set may be; what the instrument's own laws share, they still do.
+
     Args:
         free: names of all parameters that would be free, earlier steps included.
         added: those that the action names; a set it takes no part in is not its fault.
@@ -121,7 +125,7 @@ def find_coupled(
     members, everything = _Pool(free, sites), _Pool(known, sites)
     touched = set(added)
     declared = [_names_in(text, known) for text in constraints]
-    separability = read_separability(parent.features)
+    separability, placed = read_separability(parent.features), bool(known_cells(parent))
     found: list[CoupledFinding] = []
     for rule in policy.coupled:
         concerned = _concerned(rule, separability, span, policy)
@@ -129,6 +133,9 @@ def find_coupled(
             continue
         for where in members.places(rule.scope):
             sides = [_side(group, rule.scope, where, members, everything, concerned) for group in rule.groups]
+            if placed:
+                pairs = zip(rule.groups, sides, strict=True)
+                sides = [side if group.all else _no_cells(side) for group, side in pairs]
             if not all(sides) or touched.isdisjoint(name for side in sides for name in side):
                 continue
             if not any(all(not names.isdisjoint(side) for side in sides) for names in declared):
@@ -274,6 +281,10 @@ def _side(
         if owners - {_owner(free) for free in mine}:
             return ()
     return tuple(free.name for free in mine)
+
+
+def _no_cells(side: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in side if ".cell." not in name)
 
 
 def _owner(free: _Free) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from autoxrd.gates.coupling import coupled_in_several, find_coupled
 from autoxrd.gates.evidence import check_evidence
 from autoxrd.gates.geometry import AngularRange, range_of
 from autoxrd.gates.histograms import histograms_of
+from autoxrd.gates.known import of_known_cell
 from autoxrd.gates.limits import BoundIndex
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.policy_model import Policy
@@ -192,7 +193,15 @@ def _selectors(action: Action, parent: FitState, policy: Policy, known: Sequence
             faults.append(("selector_invalid", f"{text[:80]!r} is not a selector"))
             continue
         faults.extend(_one_selector(text, action, policy, known, free))
+        if action.kind is not ActionKind.FREEZE:
+            faults += _certified(text, parent, known)
     return faults
+
+
+def _certified(text: str, parent: FitState, known: Sequence[str]) -> list[Fault]:
+    """Return what a selector would free of a certified cell."""
+    found = dict.fromkeys(parse_selector(n).phase for n in resolve(text, known).names if of_known_cell(n, parent))
+    return [("known_cell_freed", f"{text!r} would free the cell of {name}, which is certified") for name in found]
 
 
 def _unplaced(action: Action, histograms: Sequence[str]) -> list[Fault]:

@@ -12,6 +12,7 @@ __all__ = [
     "InputReference",
     "Inputs",
     "JobRequest",
+    "KnownCell",
     "Measurement",
     "ModelWishes",
     "SeriesPlace",
@@ -57,6 +58,16 @@ class Standard(_Strict):
     weight_percent: Annotated[float, Field(gt=0.0, lt=100.0)]
     """Of the whole specimen."""
     crystallinity_percent: Annotated[float, Field(gt=0.0, le=100.0)] = 100.0
+
+
+class KnownCell(_Strict):
+    """A phase of the specimen whose cell is certified: it is held, and what moves lines is fitted to it."""
+
+    phase: Annotated[str, Field(min_length=1, max_length=200)]
+    """Its name in the job, or the name of its CIF."""
+    cell: Annotated[tuple[Annotated[float, Field(gt=0.0, allow_inf_nan=False)], ...], Field(max_length=6)] = ()
+    """The cell parameters that its symmetry leaves free, in the order a b c alpha beta gamma, angstrom and degrees;
+    none takes the cell of its CIF."""
 
 
 class Budgets(_Strict):
@@ -120,6 +131,8 @@ class JobRequest(_Strict):
     fit: FitSettings = FitSettings()
     standard: Standard | None = None
     """Gives the fractions of the whole specimen and the amorphous content."""
+    known_cells: Annotated[tuple[KnownCell, ...], Field(max_length=50)] = ()
+    """Internal standards for line positions."""
     engine: Annotated[str, Field(max_length=64)] = "rietx"
     planner: Annotated[str, Field(max_length=64)] = "rules"
     policy: Annotated[str, Field(max_length=64)] = "default"

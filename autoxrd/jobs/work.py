@@ -20,7 +20,7 @@ from autoxrd.agent.job import Budget, Job
 from autoxrd.agent.planning import Connection, check_endpoint, planner_for
 from autoxrd.agent.result import conclude
 from autoxrd.agent.run import require_same_engine
-from autoxrd.domain.standard import InternalStandard
+from autoxrd.domain.standard import InternalStandard, KnownCell
 from autoxrd.errors import NotFound
 from autoxrd.jobs.modelling import model_settings
 from autoxrd.jobs.publish import publish
@@ -261,6 +261,7 @@ def _load_request(request: JobRequest, paths: dict[str, Path], planner_settings:
         policy=request.policy,
         budget=Budget(steps=request.budgets.steps, wall_seconds=request.budgets.wall_seconds),
         standard=_standard(request),
+        known_cells=tuple(KnownCell(given.phase, given.cell) for given in request.known_cells),
     )
 
 

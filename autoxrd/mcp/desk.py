@@ -20,6 +20,7 @@ from autoxrd.agent.inputs import Request, load_job
 from autoxrd.agent.inspection import Inspection, InstrumentChoice, inspect_files
 from autoxrd.agent.job import Job
 from autoxrd.agent.run import finish_job, prepare_job
+from autoxrd.domain.standard import KnownCell
 from autoxrd.errors import NotFound, PolicyError, UserInputError
 from autoxrd.report.summary import ReportSummary
 from autoxrd.store.graph import ARTIFACTS_NAME, DATABASE_NAME, LOCK_NAME, Graph
@@ -89,7 +90,14 @@ class Desk:
             None if pattern is None else self.path(pattern), self._paths(structures), self._choice(instrument)
         )
 
-    def prepare(self, job: str, pattern: str, structures: Sequence[str], **instrument: str | None) -> StateHead:
+    def prepare(
+        self,
+        job: str,
+        pattern: str,
+        structures: Sequence[str],
+        known_cells: Sequence[KnownCell] = (),
+        **instrument: str | None,
+    ) -> StateHead:
         """Make a job and its starting state."""
         self._may_write()
         directory = self.job(job)
@@ -105,6 +113,7 @@ class Desk:
                 wavelength=choice.wavelength,
                 radiation=choice.radiation,
                 geometry=choice.geometry,
+                known_cells=tuple(known_cells),
             )
         )
         prepare_job(loaded, directory, sources=sources)

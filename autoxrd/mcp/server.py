@@ -21,6 +21,7 @@ from pydantic import Field
 from autoxrd.agent.answers import Audit, Diagnosis, Features, Gated, Proposed, StateHead, Stepped
 from autoxrd.agent.inspection import Inspection
 from autoxrd.agent.stepping import MOST_ACTION_BYTES
+from autoxrd.domain.standard import KnownCell
 from autoxrd.errors import AutoxrdError
 from autoxrd.mcp.desk import MOST_FILES, MOST_TEXT, Desk
 from autoxrd.planners.skills import Skills
@@ -47,6 +48,15 @@ File = Annotated[Text, Field(description="Path of a file, relative to the server
 Files = Annotated[list[File], Field(max_length=MOST_FILES)]
 Selectors = Annotated[list[Text], Field(max_length=200, description="What it frees, e.g. phase.P.cell.")]
 Word = Annotated[Text | None, Field(description="As the option of 'autoxrd refine'.")]
+
+KnownCells = Annotated[
+    dict[Text, list[float]],
+    Field(
+        max_length=MOST_FILES,
+        description="Phases whose cell is certified, each with its free cell parameters in the order a b c alpha beta "
+        "gamma (angstrom, degrees); an empty list takes the cell of the file.",
+    ),
+]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -159,11 +169,13 @@ def _add_steps(server: FastMCP[None], desk: Desk) -> None:
         wavelength: Word = None,
         radiation: Word = None,
         geometry: Word = None,
+        known_cells: KnownCells | None = None,
     ) -> StateHead:
         """Make a job in a new directory and its starting state. Takes seconds to minutes."""
         beam = {"instrument": instrument, "anode": anode, "wavelength": wavelength}
         beam |= {"radiation": radiation, "geometry": geometry}
-        return await _ask(partial(desk.prepare, job, pattern, structures, **beam))
+        known = [KnownCell(phase, tuple(values)) for phase, values in (known_cells or {}).items()]
+        return await _ask(partial(desk.prepare, job, pattern, structures, known, **beam))
 
     @server.tool(annotations=_ADDS)
     async def run_step(job: Name, action: ActionText) -> Stepped:

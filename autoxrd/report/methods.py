@@ -11,6 +11,7 @@ from autoxrd.domain.action import ActionKind
 from autoxrd.domain.instrument import ANODE_LINES, Geometry, Radiation
 from autoxrd.domain.pattern import AxisKind, SigmaOrigin
 from autoxrd.domain.standard import AMORPHOUS, MASS_ABSORPTION, ExternalStandard
+from autoxrd.domain.state import PhaseSummary
 from autoxrd.report.citations import CITATIONS
 from autoxrd.report.format import fixed, number, pretty
 from autoxrd.report.model import ReportInput, Verdict
@@ -234,7 +235,41 @@ def _result(inp: ReportInput, cite: _Cited) -> str:
             f"beside the fit: {number(100 * inp.job.fraction_error)} % by weight at one half, as the square root of "
             "w(1 - w)."
         )
-    return text + _standard(inp, cite)
+    return text + _certified(inp) + _standard(inp, cite)
+
+
+def _certified(inp: ReportInput) -> str:
+    """Write whose cell was held as certified, and what was fitted to it."""
+    names = {known.phase: bool(known.values) for known in inp.job.known_cells}
+    told = [
+        f"{p.name} ({_edges(p)}; {'as stated' if names[p.name] else 'from its structure file'})"
+        for p in inp.state.phases
+        if p.name in names
+    ]
+    if not told:
+        return ""
+    movers = [word for name, word in _MOVERS.items() if any(r.endswith(name) for r in inp.state.released)]
+    fitted = f"; {joined(movers)} and the other cells were fitted to its lines" if movers else ""
+    return f" The certified cell of {joined(told)} was held as an internal standard for line positions{fitted}."
+
+
+_MOVERS = {
+    "instrument.zero": "the zero offset",
+    "sample.displacement": "the specimen displacement",
+    "sample.transparency": "the specimen transparency",
+    "instrument.wavelength": "the wavelength",
+    "instrument.difC": "DIFC",
+}
+
+
+def _edges(phase: PhaseSummary) -> str:
+    """Write the cell lengths of a phase, equal ones once, and angles that are not right or 120 degrees."""
+    cell, told = phase.cell, dict[float, str]()
+    for key in ("a", "b", "c"):
+        told.setdefault(cell[key].value, f"{key} = {number(cell[key].value, digits=7)} Å")
+    names = {"alpha": "α", "beta": "β", "gamma": "γ"}
+    angles = [f"{names[k]} = {number(cell[k].value, digits=7)}°" for k in names if cell[k].value not in (90.0, 120.0)]
+    return ", ".join([*told.values(), *angles])
 
 
 def _standard(inp: ReportInput, cite: _Cited) -> str:

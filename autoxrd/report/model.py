@@ -14,7 +14,7 @@ from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import AxisKind, FloatArray, Notice, SigmaOrigin
-from autoxrd.domain.standard import Standard
+from autoxrd.domain.standard import KnownCell, Standard
 from autoxrd.domain.state import FitState, Quality, Violation
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.errors import PolicyError
@@ -76,6 +76,7 @@ class JobInfo:
         created: ISO 8601 time of the job's start, UTC; empty leaves every date out of the report.
         excluded_regions: (lower, upper) on the pattern's axis.
         standard: the phase whose amount was weighed, or what was measured apart.
+        known_cells: the phases whose cell is certified.
         detection_esds: a weight fraction below this many esds is not detected, by the policy.
         fraction_error: standard uncertainty of a weight fraction beside its esd, by the policy.
         external_error: relative standard uncertainty of what an external standard gives beside its esd, by the policy.
@@ -97,6 +98,7 @@ class JobInfo:
     created: str = ""
     excluded_regions: tuple[tuple[float, float], ...] = ()
     standard: Standard | None = None
+    known_cells: tuple[KnownCell, ...] = ()
     detection_esds: float = 3.0
     fraction_error: float = 0.01
     external_error: float = 0.025

@@ -65,7 +65,10 @@ class PhaseReport(Boundary):
     cell_uncertainty: dict[str, float]
     """By cell parameter, angstrom or degrees: its esd, widened by what zero offset, displacement, transparency, axial
     divergence, widths and displacement parameters may be beside the values that were refined or held; a cell that was
-    held has one too; empty where the engine does not tell."""
+    held has one too; empty where the engine does not tell, and of a certified cell, which counts as exact."""
+    cell_certified: bool = Field(default=False, exclude_if=lambda certified: not certified)
+    """The cell was stated as certified and held: zero, displacement, wavelength or DIFC and the other cells are fitted
+    to it; not written where it was not."""
     weight_fraction: MeasuredValue | None
     """0 to 1 among the crystalline phases; null where it cannot be told."""
     weight_fraction_uncertainty: float | None
@@ -201,6 +204,7 @@ def _phase(inp: ReportInput, phase: PhaseSummary) -> PhaseReport:
         space_group=phase.space_group,
         cell=CellReport(**phase.cell),
         cell_uncertainty=_cell_uncertainty(inp, phase.name),
+        cell_certified=any(known.phase == phase.name for known in inp.job.known_cells),
         weight_fraction=phase.weight_fraction,
         weight_fraction_uncertainty=_weight_uncertainty(inp, phase),
         r_bragg_percent=None if r_bragg is None else 100 * r_bragg,

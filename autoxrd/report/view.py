@@ -144,6 +144,7 @@ class PhaseView:
     space_group: Markup
     cell: tuple[str, ...]
     cell_uncertainty: str
+    certified: bool
     weight_uncertainty: str
     volume: str
     weight_percent: str
@@ -202,6 +203,7 @@ def _phases(inp: ReportInput, report: Report) -> list[PhaseView]:
                 space_group=space_group_html(phase.space_group),
                 cell=tuple(measured(m) for m in (cell.a, cell.b, cell.c, cell.alpha, cell.beta, cell.gamma)),
                 cell_uncertainty=_cell_uncertainty(phase),
+                certified=phase.cell_certified,
                 weight_uncertainty=(
                     ""
                     if phase.weight_fraction_uncertainty is None

@@ -221,7 +221,7 @@ def _claim(request: SeriesRequest, plan: Plan, folder: Path) -> None:
         "policy": Path(each.policy).name,
         "budget": [each.budget.steps, each.budget.wall_seconds],
         **_standards(each),
-    }
+    } | ({"known_cells": [[k.phase, k.values] for k in each.known_cells]} if each.known_cells else {})
     content = {
         "schema": _SCHEMA,
         "request": content_hash(json.loads(json.dumps(asked))),

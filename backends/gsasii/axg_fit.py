@@ -141,7 +141,7 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
     require_wanted()
     if command["gains"] and state.mode == "rietveld":
         gained = release_gains(model, seen, catalog, columns, limits)
-        if state.flight is None:  # over the time of flight nobody states what else may move the lines
+        if state.flight is None or state.certified:  # over the time of flight nobody states how well DIFC is known
             derived += uncertainty_rows(state, model, catalog, gained.problem, outcome, parameters + derived)
     notes = [] if gained is None else gained.notes
     meta = {

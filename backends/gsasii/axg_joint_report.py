@@ -15,7 +15,7 @@ from axg_names import Catalog, Column
 from axg_pattern import Computed
 from axg_report import floor_notices, parameter_rows, phase_rows, tell_greatest
 from axg_solve import Limits, Outcome
-from axg_uncertainty import Linearised, widen
+from axg_uncertainty import Linearised, asked_of, widen
 from axr_marginal import Held, wavelength_spread
 from axr_rows import rows_beside
 
@@ -138,7 +138,8 @@ def joint_uncertainties(
 ) -> list[_Row]:
     """Return the uncertainty of each parameter as a derived one beside it, what the fit held let go.
 
-    Where the first histogram is over the time of flight nobody states how well its DIFC is known: there are none.
+    Where the first histogram is over the time of flight nobody states how well its DIFC is known: there are none
+    without a certified cell.
 
     Args:
         whole: the state with how its fit ended.
@@ -147,14 +148,15 @@ def joint_uncertainties(
         stated: the rows of the parameters.
     """
     first = whole.state.members[0]
-    if first.flight is not None:
+    if first.flight is not None and not first.certified:
         return []
-    spread = wavelength_spread(first.values["instrument.wavelength"])
-    wider, held = widen(whole.state.values, whole.catalog, problem, whole.outcome, spread, axials)
+    spread = 0.0 if first.certified else wavelength_spread(first.values["instrument.wavelength"])
+    wider, held = widen(whole.state.values, whole.catalog, problem, whole.outcome, spread, axials, first.certified)
     seen = replace(whole, outcome=wider, outcomes=[], rows=[])
     found = {row["name"]: row["esd"] for row in joint_parameters(seen) if row["esd"]} | held
     told = [row for row in stated if not bare(row["name"])[1].startswith("background")]
-    return rows_beside(told, found)
+    asked = asked_of(whole.state.values, problem, whole.outcome, axials, first.certified)
+    return rows_beside(told, found) + asked
 
 
 def joint_phases(whole: Whole) -> list[_Row]:

@@ -12,6 +12,7 @@ from axg_model import build_model
 from axg_pattern import NARROW, Engine
 from axg_quantities import FLIGHT_POSITION, FLIGHT_SHAPE
 from axg_state import PhaseModel, State
+from axr_certified import known_cells
 from axr_curves import chebyshev_rows, match_factors, peak_width, seed_background
 from axr_wire import Refused
 
@@ -31,6 +32,7 @@ SETTINGS = (
     "size_seed",
     "excluded_regions",
     "dispersion",
+    "known_cells",
 )
 
 Notices = list[tuple[str, str]]
@@ -62,6 +64,7 @@ def prepare(request: dict[str, Any], arrays: dict[str, np.ndarray]) -> State:
     ]
     x, y, sigma = _checked_pattern(arrays)
     state = _empty(given, phases, (x, y, sigma), settings, notices)
+    state = replace(state, known_cells=known_cells(settings, [phase.name for phase in phases]))
     if int(state.used().sum()) < MINIMUM_POINTS:
         raise Refused("input", "range_empty", f"Fewer than {MINIMUM_POINTS} points remain in the range.")
     if not np.any(state.y[state.used()] > 0.0):
@@ -108,9 +111,7 @@ def _empty(
     """Return the state before anything was read from the data."""
     lines = given["lines"]
     if given.get("flight") is not None:
-        text = "Cell lengths go with DIFC, which the instrument file gives: its error is no part of their esds."
-        notices.append(("cell_follows_difc", text))
-        return _flight(given, phases, arrays, settings)
+        return _flight(given, phases, arrays, settings, notices)
     if not lines or any(line["wavelength_angstrom"] <= 0 for line in lines):
         raise Refused("input", "wavelength_missing", "The instrument has no wavelength.")
     neutron, geometry = given["radiation"] == "neutron", given["geometry"]
@@ -152,8 +153,12 @@ def _flight(
     phases: list[PhaseModel],
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray],
     settings: dict[str, Any],
+    notices: Notices,
 ) -> State:
     """Return the state over the time of flight before anything was read from the data."""
+    if not settings.get("known_cells"):
+        text = "Cell lengths go with DIFC, which the instrument file gives: its error is no part of their esds."
+        notices.append(("cell_follows_difc", text))
     bank = given["flight"]
     values = {"background.0": 0.0, "instrument.zero": float(bank["zero"]), "absorption": 0.0}
     values |= {f"instrument.{key}": float(bank[f"dif_{key[-1].lower()}"]) for key in FLIGHT_POSITION}

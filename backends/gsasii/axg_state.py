@@ -86,6 +86,7 @@ class State:
         mode: ``rietveld`` or ``lebail``.
         intensities: for each phase rows (h, k, l, F^2) of a profile match.
         equal_uiso: names of the phases whose atoms' displacement parameters keep their proportions.
+        known_cells: names of the phases whose cell is certified: it is exact.
         flight: scattering angle (degrees) and flight path (m) of a time-of-flight bank, None for constant wavelength;
             with it x, limits and excluded are microseconds.
         notices: what to repeat with every result: (code, text).
@@ -114,8 +115,15 @@ class State:
     fixed_estimate: Estimate | None = None
     restraints: tuple[tuple[str | float, ...], ...] = ()
     flight: tuple[float, float] | None = None
+    known_cells: tuple[str, ...] = ()
     notices: tuple[tuple[str, str], ...] = ()
     last: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def certified(self) -> tuple[str, ...]:
+        """Phases of the state whose cell is certified; one that left the model fixes nothing."""
+        there = {phase.name for phase in self.phases}
+        return tuple(name for name in self.known_cells if name in there)
 
     @property
     def wavelength(self) -> float:
@@ -148,6 +156,8 @@ def encode(state: State) -> bytes:
     body["phases"] = [asdict(phase) for phase in state.phases]
     if state.fixed_estimate is not None:
         body["fixed_estimate"] = state.fixed_estimate
+    if state.known_cells:
+        body["known_cells"] = state.known_cells
     blocks = [
         zlib.compress(canonical_json(body), _LEVEL),
         zlib.compress(canonical_json(state.last), _LEVEL) if state.last else b"",
@@ -189,6 +199,7 @@ def _decoded(blocks: list[bytes]) -> State:
         fixed_estimate=None if body.get("fixed_estimate") is None else (*body["fixed_estimate"],),
         restraints=tuple(tuple(row) for row in body.get("restraints", ())),
         flight=None if body.get("flight") is None else (body["flight"][0], body["flight"][1]),
+        known_cells=tuple(body.get("known_cells", ())),
         notices=tuple((code, text) for code, text in body["notices"]),
         last=json.loads(zlib.decompress(blocks[1])) if blocks[1] else {},
     )

@@ -17,10 +17,11 @@ from axg_names import Catalog
 from axg_report import phase_rows
 from axg_solve import Outcome
 from axg_state import State
-from axr_marginal import Held, marginal_covariance, plausible, wavelength_spread
+from axr_certified import FAR, asked_rows, of_certified, scale_spread
+from axr_marginal import Held, asked_for, marginal_covariance, plausible, wavelength_spread
 from axr_rows import rows_beside
 
-__all__ = ["Linearised", "uncertainty_rows", "widen", "widened"]
+__all__ = ["Linearised", "asked_of", "uncertainty_rows", "widen", "widened"]
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,10 @@ def uncertainty_rows(
         stated: the rows of the parameters: those with an esd get an uncertainty, and cells that are held.
     """
     wider, held = widened(state, model, catalog, problem, outcome)
+    asked = asked_of(state.values, problem, outcome, _axial(model, problem), state.certified)
     _, derived = phase_rows(state, model, catalog, wider)
     found = {row["name"]: row["esd"] for row in derived if row["esd"]} | wider.esds(catalog.columns) | held
-    return rows_beside(stated, found)
+    return rows_beside(stated, found) + asked
 
 
 def widened(
@@ -68,9 +70,13 @@ def widened(
         problem: the state linearised, with the columns of all candidates.
         outcome: with the covariance of the fit.
     """
-    spread = wavelength_spread(state.values["instrument.wavelength"])
-    axial = [] if problem.axial is None else [("profile.S/L", Held(problem.axial.plausible / model.sigma, 1.0, 1))]
-    return widen(state.values, catalog, problem, outcome, spread, axial)
+    spread = 0.0 if state.certified else wavelength_spread(state.values["instrument.wavelength"])
+    return widen(state.values, catalog, problem, outcome, spread, _axial(model, problem), state.certified)
+
+
+def _axial(model: Model, problem: Linearised) -> list[tuple[str, Held]]:
+    """Return what axial divergence would do where it is neither free nor known."""
+    return [] if problem.axial is None else [("profile.S/L", Held(problem.axial.plausible / model.sigma, 1.0, 1))]
 
 
 def widen(
@@ -80,6 +86,7 @@ def widen(
     outcome: Outcome,
     spread: float,
     axial: list[tuple[str, Held]],
+    certified: tuple[str, ...] = (),
 ) -> tuple[Outcome, dict[str, float]]:
     """Return what `widened` does, of a fit of one histogram or of several.
 
@@ -88,8 +95,10 @@ def widen(
         catalog: what can be released.
         problem: linearised, with the columns of all candidates.
         outcome: with the covariance of the fit.
-        spread: relative standard deviation of the wavelength that lengths go with.
+        spread: relative standard deviation of the wavelength that lengths go with; 0 where they go with a certified
+            cell, or the wavelength with them.
         axial: what axial divergence would do where it is neither free nor known.
+        certified: the phases whose cell is exact.
     """
     esds = np.sqrt(np.maximum(np.diag(outcome.covariance), 0.0))
     where = [k for k, name in enumerate(outcome.names) if name in problem.columns and esds[k] > 0.0]
@@ -97,9 +106,10 @@ def widen(
         return outcome, {}
     names = [outcome.names[k] for k in where]
     free = np.stack([problem.columns[name] for name in names], axis=1)
-    held = [*_held(values, problem, set(names)), *axial]
+    held = [*_held(values, problem, set(names), certified), *axial]
     atoms = [Held(column, plausible(key, values[key]) or 0.0) for key, column in problem.apart.items()]
-    whole = marginal_covariance(free, esds[where], problem.residual, [*(item for _, item in held), *atoms])
+    loose = [*(item for _, item in held), *atoms]
+    whole = marginal_covariance(free, esds[where], problem.residual, loose)
     light = np.zeros(len(whole))
     light[: len(names)] = [values[n] if ".cell." in n and n.rsplit(".", 1)[-1] in CELL[:3] else 0.0 for n in names]
     light *= spread
@@ -117,12 +127,47 @@ def widen(
     return replace(outcome, covariance=covariance), found
 
 
-def _held(values: dict[str, float], problem: Linearised, free: set[str]) -> list[tuple[str, Held]]:
-    """Return what is held and not known exactly."""
+def asked_of(
+    values: dict[str, float],
+    problem: Linearised,
+    outcome: Outcome,
+    axial: list[tuple[str, Held]],
+    certified: tuple[str, ...],
+) -> list[dict[str, Any]]:
+    """Return what the lines of phases of certified cell ask for, as derived quantities.
+
+    Args:
+        values: as for `widen`.
+        problem: as there.
+        outcome: as there.
+        axial: as there.
+        certified: as there.
+    """
+    cells = {name: column for name, column in problem.columns.items() if of_certified(name, certified)}
+    esds = np.sqrt(np.maximum(np.diag(outcome.covariance), 0.0))
+    where = [k for k, name in enumerate(outcome.names) if name in problem.columns and esds[k] > 0.0]
+    if not cells or not where:
+        return []
+    names = [outcome.names[k] for k in where]
+    free = np.stack([problem.columns[name] for name in names], axis=1)
+    loose = [item for _, item in (*_held(values, problem, set(names), certified), *axial)]
+    wanted = [Held(column, FAR * abs(values[name])) for name, column in cells.items()]
+    return asked_rows(list(cells), values, asked_for(free, esds[where], problem.residual, loose, wanted))
+
+
+def _held(
+    values: dict[str, float], problem: Linearised, free: set[str], certified: tuple[str, ...]
+) -> list[tuple[str, Held]]:
+    """Return what is held and not known exactly: a certified cell is, and so is a wavelength that goes with none."""
     found = []
     for name, column in problem.columns.items():
         own = name.split(".", 2)[2] if name.startswith("histogram.") else name
-        spread = None if name in free else plausible(own, values.get(name, 0.0))
+        if name in free or of_certified(own, certified):
+            continue
+        value = values.get(name, 0.0)
+        spread = plausible(own, value, values.get(f"{name.removesuffix(own)}instrument.difC"))
+        if certified and spread is None:
+            spread = scale_spread(own, value)
         if spread is not None:
             found.append((name, Held(column, spread, problem.ways[name])))
     return found

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import rietx as rx
 from axr_build import build_instrument, build_phase, shared_sites
+from axr_certified import known_cells
 from axr_curves import chebyshev_rows, peak_width, seed_background
 from axr_private import restored
 from axr_seeds import background_model, seed_scales
@@ -31,6 +32,7 @@ SETTINGS = (
     "size_seed",
     "excluded_regions",
     "dispersion",
+    "known_cells",
 )
 
 
@@ -66,6 +68,7 @@ def prepare(request: dict[str, Any], arrays: dict[str, np.ndarray]) -> State:
         excluded=_regions(settings),
         domain=tuple(request["structures"]),
         shared=tuple(shared_sites(phase) for phase in phases),
+        known_cells=known_cells(settings, [phase.name for phase in phases]),
         radius_assumed=assumed,
     )
     if int(state.used().sum()) < MINIMUM_POINTS:

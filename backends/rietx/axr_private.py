@@ -9,6 +9,7 @@ rietx 1.10.0 declares its whole interface unfrozen; what is below has, besides, 
 * remembering site orbits, what sites and lattices allow, and reflections (public: none; each parameter table and each
   compiled model works them out anew, in Python),
 * several ties in one move (public: one by one, each with two parameter tables),
+* a free wavelength beside free cells where one phase's cell is held (public: only where no cell is free),
 * the number of nodes of the axial-divergence integral (public: none; a constant made for laboratories),
 * the profile of single reflections, and of all for other intensities (public: only their sum),
 * how many small steps in a row end a fit (public: none; three, also where only the way is wanted),
@@ -282,6 +283,19 @@ class _Unhashed:
         return 0
 
 
+def _phases_all_free(table: Any) -> bool:
+    """Return whether every phase has a free cell: the lines of one that holds its cell give a wavelength its scale."""
+    cells = [(entry.path.partition(".cell."), bool(entry.vary)) for entry in table.entries if ".cell." in entry.path]
+    return {phase for (phase, _, _), free in cells if free} == {phase for (phase, _, _), _ in cells}
+
+
+def _check_wavelength(table: Any, plain: Callable[[Any], None] = ParameterTable.check_wavelength_against_cell) -> None:
+    if _phases_all_free(table):
+        plain(table)
+
+
+ParameterTable._cell_is_free = _phases_all_free
+ParameterTable.check_wavelength_against_cell = _check_wavelength
 _remember_orbits()
 _remember_bases()
 _remember_reflections()

@@ -43,6 +43,7 @@ class State:
         shared: for each phase, groups of atom indices that sit on one site.
         equal_uiso: names of the phases whose atoms' displacement parameters keep their proportions.
         fixed_estimate: how the fixed part of the background was estimated from the data, None where it was not.
+        known_cells: names of the phases whose cell is certified: it is exact.
         radius_assumed: True where the goniometer radius is a default.
         notices: what to repeat with every result: (code, text).
         last: record of the fit that made this state (esds, figures), JSON, or empty.
@@ -61,6 +62,7 @@ class State:
     shared: tuple[tuple[tuple[int, ...], ...], ...] = ()
     equal_uiso: tuple[str, ...] = ()
     fixed_estimate: Estimate | None = None
+    known_cells: tuple[str, ...] = ()
     radius_assumed: bool = False
     notices: tuple[tuple[str, str], ...] = ()
     last: dict[str, Any] = field(default_factory=dict)
@@ -125,6 +127,8 @@ def encode(state: State) -> bytes:
     }
     if state.fixed_estimate is not None:
         body["fixed_estimate"] = state.fixed_estimate
+    if state.known_cells:
+        body["known_cells"] = state.known_cells
     blocks = [
         zlib.compress(canonical_json(body), _LEVEL),
         zlib.compress(canonical_json(state.last), _LEVEL) if state.last else b"",
@@ -156,6 +160,7 @@ def decode(payload: bytes) -> State:
         shared=tuple(tuple(tuple(group) for group in phase) for phase in body["shared"]),
         equal_uiso=tuple(body.get("equal_uiso", ())),
         fixed_estimate=None if body.get("fixed_estimate") is None else (*body["fixed_estimate"],),
+        known_cells=tuple(body.get("known_cells", ())),
         radius_assumed=body["radius_assumed"],
         notices=tuple((code, text) for code, text in body["notices"]),
         last=json.loads(zlib.decompress(blocks[1])) if blocks[1] else {},

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from axr_certified import FAR, asked_rows, of_certified, scale_spread
 from axr_linear import AXIAL_PATHS, Problem
-from axr_marginal import Held, marginal_covariance, plausible, plausible_axial, wavelength_spread
+from axr_marginal import Held, asked_for, marginal_covariance, plausible, plausible_axial, wavelength_spread
 from axr_names import B_TO_U, Catalog, Mapped, map_path
 from axr_private import Answer
 from axr_report import Evaluation, phase_rows
 from axr_rows import rows_beside
 from axr_state import State
 
-__all__ = ["Wider", "uncertainty_rows", "widened"]
+__all__ = ["Wider", "certified_in", "uncertainty_rows", "widened"]
 
 _WHITE = 1.2694
 """What the factor of Berar and Lelann (1991, doi:10.1107/S0021889890008391) makes of a variance where residuals are
@@ -52,7 +53,7 @@ def uncertainty_rows(
         if mapped is not None:
             found[mapped.name] = esd * mapped.factor
     found |= wider.held
-    return rows_beside(stated, found)
+    return rows_beside(stated, found) + wider.asked
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,12 @@ class Wider:
         answer: with the covariance.
         held: how far what is held may be from where it is held, by our name and in our unit; and how uncertain each
             displacement parameter is of those that the fit holds in proportion.
+        asked: rows of what the lines of phases of certified cell ask for.
     """
 
     answer: Answer
     held: dict[str, float]
+    asked: list[dict[str, Any]] = field(default_factory=list)
 
 
 def widened(seen: Evaluation, problem: Problem, answer: Answer, catalog: Catalog) -> Wider:
@@ -88,15 +91,20 @@ def widened(seen: Evaluation, problem: Problem, answer: Answer, catalog: Catalog
     held, atoms = _held(seen.values, problem, catalog, set(names)), _proportional(problem, answer, names)
     loose = [*(item for _, item in held), *(atom.held for atom in atoms)]
     whole = marginal_covariance(free, stderr[where], problem.residual, loose, _WHITE)
-    light = np.zeros(len(whole))
-    light[: len(names)] = [_length(problem.state, path) for path in names]
-    light *= wavelength_spread(problem.state.instrument.source.lines[0].wavelength.value)
-    whole += np.outer(light, light)
+    if not certified_in(problem.state):
+        light = np.zeros(len(whole))
+        light[: len(names)] = [_length(problem.state, path) for path in names]
+        light *= wavelength_spread(problem.state.instrument.source.lines[0].wavelength.value)
+        whole += np.outer(light, light)
     left = np.sqrt(np.diag(whole))[len(names) :]
     found = {m.name: float(v) * m.factor for (m, _), v in zip(held, left, strict=False) if m is not None}
     for number, atom in enumerate(atoms, len(names) + len(held)):
         found[atom.name] = B_TO_U * _combined(whole, names.index(atom.source), number, atom.ratio)
-    return Wider(_with_covariance(answer, stderr, where, whole[: len(names), : len(names)]), found)
+    cells = _certified_columns(seen.values, problem, catalog)
+    shifts = asked_for(free, stderr[where], problem.residual, loose, list(cells.values()), _WHITE) if cells else []
+    here = {m.name: seen.values[p] for p, m in catalog.representatives.items() if m.name in cells}
+    asked = asked_rows(list(cells), here, shifts)
+    return Wider(_with_covariance(answer, stderr, where, whole[: len(names), : len(names)]), found, asked)
 
 
 def _with_covariance(answer: Answer, stderr: np.ndarray, where: list[int], covariance: np.ndarray) -> Answer:
@@ -139,6 +147,22 @@ def _combined(covariance: np.ndarray, shared: int, own: int, ratio: float) -> fl
     return math.sqrt(max(float(variance), 0.0))
 
 
+def _certified_columns(values: dict[str, float], problem: Problem, catalog: Catalog) -> dict[str, Held]:
+    """Return what the certified cells would do if they were let go, by our names of their parameters."""
+    certified, found = certified_in(problem.state), {}
+    for path, column in problem.columns.items():
+        mapped = catalog.representatives.get(path)
+        if mapped is not None and of_certified(mapped.name, certified):
+            found[mapped.name] = Held(column, FAR * abs(values[path]))
+    return found
+
+
+def certified_in(state: State) -> tuple[str, ...]:
+    """Return the phases of a state whose cell is certified; one that left the model fixes nothing."""
+    there = {phase.name for phase in state.structure.phases}
+    return tuple(name for name in state.known_cells if name in there)
+
+
 def _length(state: State, path: str) -> float:
     if not _LENGTH.fullmatch(path):
         return 0.0
@@ -149,13 +173,16 @@ def _length(state: State, path: str) -> float:
 def _held(
     values: dict[str, float], problem: Problem, catalog: Catalog, free: set[str]
 ) -> list[tuple[Mapped | None, Held]]:
-    """Return what is held and not known exactly."""
+    """Return what is held and not known exactly: a certified cell is, and so is a wavelength that goes with none."""
     found: list[tuple[Mapped | None, Held]] = []
+    certified = certified_in(problem.state)
     for path, column in problem.columns.items():
         mapped = catalog.representatives.get(path)
         if path in free or mapped is None:
             continue
-        spread = plausible(mapped.name, values.get(path, 0.0) * mapped.factor)
+        value, spread = values.get(path, 0.0) * mapped.factor, None
+        if not of_certified(mapped.name, certified):
+            spread = plausible(mapped.name, value) or (scale_spread(mapped.name, value) if certified else None)
         if spread is not None:
             found.append((mapped, Held(column, spread / mapped.factor, problem.ways[path])))
     if not any(path in problem.columns for path in AXIAL_PATHS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from autoxrd.agent.inputs import Request, load_job
 from autoxrd.domain.pattern import AxisKind
 from autoxrd.domain.state import Feature
+from autoxrd.domain.structure import UnitCell
 from autoxrd.engines.executor import ProtocolSession
 from autoxrd.engines.protocol import Edit, EngineCommand
 from autoxrd.errors import UserInputError
@@ -180,3 +182,40 @@ def test_a_real_bank_fits_as_gsasii_fits_it(gsasii: ProtocolSession, shared_file
     assert result.engine_r["rwp"] == pytest.approx(0.0461, rel=0.01)
     check = json.loads(gsasii.export(snapshot, ("native",)).files["gsasii-check.json"])
     assert check["rwp_gsasii"] == pytest.approx(check["rwp"], rel=0.01)
+
+
+def test_a_certified_cell_frees_difc_and_makes_the_other_cell_known(gsasii: ProtocolSession) -> None:
+    fluorite, zincite = 5.4650, (3.2500, 5.2070)
+    truth = values(
+        phase__fluorite__scale=2000.0,
+        phase__zincite__scale=4000.0,
+        background__0=8.0,
+        instrument__difC=22580.0 * (1.0 - 3e-4),
+        instrument__zero=-4.0,
+        phase__fluorite__cell__a=fluorite,
+        phase__zincite__cell__a=zincite[0],
+        phase__zincite__cell__c=zincite[1],
+    )
+    pattern, _ = timed(gsasii, BANK, (FLUORITE, ZINCITE), truth)
+    standard = replace(FLUORITE, cell=UnitCell(fluorite, fluorite, fluorite, 90.0, 90.0, 90.0))
+    settings = {"background_terms": 2, "known_cells": ["fluorite"]}
+    root = gsasii.prepare(pattern, BANK, (standard, ZINCITE), settings)
+    released = (*BASIC, "instrument.difC", "instrument.zero", "phase.zincite.cell")
+    snapshot, result = gsasii.execute(root, EngineCommand(released=BASIC))
+    assert "cell_follows_difc" not in {notice.code for notice in result.notices}
+    _, result = gsasii.execute(snapshot, EngineCommand(released=released))
+    assert result.convergence.converged
+    told = {item.name: item for item in result.parameters}
+    assert told["phase.fluorite.cell.a"].value == fluorite
+    assert "phase.fluorite.cell.a.uncertainty" not in told
+    for key, true in zip("ac", zincite, strict=True):
+        sure = told[f"phase.zincite.cell.{key}.uncertainty"].value
+        assert abs(told[f"phase.zincite.cell.{key}"].value - true) < 3.0 * sure < 2e-4 * true
+    value, esd = parameter(result, "instrument.difC")
+    assert esd is not None
+    assert abs(value - 22580.0 * (1.0 - 3e-4)) < 4.0 * esd
+    # with DIFC free the lines cannot contradict a cell that only scales
+    assert "phase.fluorite.cell.a.asked" not in told
+    with pytest.raises(UserInputError) as caught:
+        gsasii.prepare(pattern, BANK, (standard,), {"known_cells": ["zincite"]})
+    assert caught.value.code == "setting_invalid"

@@ -210,6 +210,22 @@ def test_hostile_content_is_data(root: Path) -> None:
     converse(root, talk)
 
 
+def test_an_agent_may_state_a_certified_cell_and_cannot_free_it(root: Path) -> None:
+    async def talk(client: ClientSession) -> None:
+        files = {"pattern": "mixture.xy", "structures": ["corundum.cif", "zincite.cif"], "anode": "Cu"}
+        said = await refused(client, "prepare", job="no", known_cells={"corundum": [4.76]}, **files)
+        assert "known_cell_invalid" in said
+        await ask(client, "prepare", job="held", known_cells={"corundum": []}, **files)
+        features = (await ask(client, "features", job="held", state="root"))["features"]
+        assert [name for name in features if name.startswith("known_cell.")] == ["known_cell.corundum"]
+        drafted = await ask(client, "draft", job="held", kind="lattice", selectors=["phase.zincite.cell"])
+        drafted["action"]["parameters"] = ["phase.corundum.cell"]
+        checked = await ask(client, "check_action", job="held", action=json.dumps(drafted["action"]))
+        assert "known_cell_freed" in checked["reasons"]
+
+    converse(root, talk)
+
+
 def test_broken_and_huge_requests_are_refused_and_the_server_lives(root: Path, prepared: Path) -> None:
     shutil.copytree(prepared, root / "job")
     (root / "big.xy").write_bytes(b"1 2\n" * 100)

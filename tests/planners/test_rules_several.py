@@ -157,3 +157,22 @@ def test_tensors_come_last_once_and_where_they_pay() -> None:
 def test_the_gate_takes_the_tensors_for_what_displacement_parameters_move() -> None:
     policy = load_policy("default")
     assert of_mechanism(_end(0.2, 5), f"release_gain.{GAIN}", policy)
+
+
+def test_with_a_certified_cell_the_first_histogram_may_have_a_wavelength_of_its_own_too() -> None:
+    gains = dict.fromkeys(LINEAR, 0.1) | {"phase.fap.cell": 0.3, "histogram.1.instrument.wavelength": 0.4}
+    free = (*LINEAR, "histogram.2.background")
+    certified = {"known_cell.fap": Feature(value=9.37, unit="angstrom")}
+
+    def asked(state: FitState, first: Instrument) -> str:
+        context = replace(CONTEXT, instrument=first, histograms={"1": first, "2": BEAM})
+        found = RulesPlanner().propose(GraphView("root", {"root": state}, ()), context)
+        return " ".join(found.action.parameters) if isinstance(found, Proposal) else ""
+
+    plain = _state(gains, free)
+    held = plain.model_copy(update={"features": plain.features | certified})
+    assert asked(plain, BEAM) == "phase.fap.cell"
+    assert asked(held, BEAM) == "histogram.1.instrument.wavelength"
+    # a tube's wavelength is known, and the certified cell is never asked for
+    assert "cell" not in asked(held, TUBE)
+    assert "wavelength" not in asked(held, TUBE)

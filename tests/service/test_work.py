@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from autoxrd.jobs.local import QUEUES
-from autoxrd.jobs.request import Budgets, JobRequest, Measurement
+from autoxrd.jobs.request import Budgets, JobRequest, KnownCell, Measurement
 from autoxrd.jobs.sessions import SessionCache
 from autoxrd.jobs.work import Workshop
 from autoxrd.primitives import canonical_json
@@ -26,10 +26,20 @@ pytestmark = pytest.mark.real
 
 
 def real_job(
-    database: Database, paths: tuple[Path, Path], *, steps: int = 3, review: Literal["none", "each_step"] = "none"
+    database: Database,
+    paths: tuple[Path, Path],
+    *,
+    steps: int = 3,
+    review: Literal["none", "each_step"] = "none",
+    known_cells: tuple[KnownCell, ...] = (),
 ) -> str:
-    budgets = Budgets(steps=steps)
-    request = JobRequest(measurement=Measurement(anode="Cu"), budgets=budgets, review=review, reproducible=True)
+    request = JobRequest(
+        measurement=Measurement(anode="Cu"),
+        budgets=Budgets(steps=steps),
+        review=review,
+        reproducible=True,
+        known_cells=known_cells,
+    )
     files = {}
     for role, path in zip(("pattern", "structure.1"), paths, strict=True):
         data = path.read_bytes()
@@ -69,3 +79,19 @@ def test_two_workers_in_turn_leave_what_one_leaves(database: Database, small_job
             cache.close()
     assert len(set(roots)) == 1
     assert len(set(bundles)) == 1
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_request_may_state_a_certified_cell(database: Database, small_job: tuple[Path, Path]) -> None:
+    cache = SessionCache(1)
+    job = real_job(database, small_job, steps=1, known_cells=(KnownCell(phase="Fluorite", cell=(5.4655,)),))
+    try:
+        while (lease := leases.claim(database, "w", QUEUES)) is not None:
+            done = Workshop(database, cache, Settings()).advance(lease)
+            leases.release(database, lease, Ended(queue=done.queue))
+    finally:
+        cache.close()
+    graph = JobGraph.open(database, job)
+    assert [item["phase"] for item in graph.job.settings["known_cells"]] == ["fluorite"]
+    for node in graph.states():
+        assert node.state.features["known_cell.fluorite"].value == 5.4655

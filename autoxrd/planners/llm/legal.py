@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from autoxrd.domain.action import Action, ActionKind, Stage
 from autoxrd.domain.state import FitState
+from autoxrd.gates.known import of_known_cell
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.preflight import REPLACEABLE
@@ -169,6 +170,8 @@ def _gains(state: FitState, policy: Policy) -> tuple[Gain, ...]:
         if meaning is None or not feature.available or not feature.value or feature.value <= 0:
             continue
         if selector in state.released or feature.n_used == 0 or len(selector) > _LONGEST_NAME:
+            continue
+        if of_known_cell(selector, state):
             continue
         kinds = tuple(kind for kind in _RELEASING if _may(kind, meaning.family, selector, policy))
         if kinds:

@@ -36,6 +36,8 @@ class Rule:
         flight: only over the time of flight.
         why_flight: what takes the place of ``why`` there, where the law is another.
         several: only for a further one of several histograms: its lengths over those of the first.
+        known: of those also where the cell of a phase is certified, except of a tube's wavelength.
+        why_known: what takes the place of ``why`` there.
         shared_uiso: one displacement parameter for all atoms of a phase (True), or only where the data tell the
             atoms apart (False); None for rules about anything else.
         parts_uiso: gives atoms that share a displacement parameter ones of their own.
@@ -61,7 +63,9 @@ class Rule:
     uncalibrated_only: bool = False
     flight: bool = False
     several: bool = False
+    known: bool = False
     why_flight: str = ""
+    why_known: str = ""
     shared_uiso: bool | None = None
     parts_uiso: bool = False
     halo: bool = False
@@ -173,6 +177,8 @@ CURRICULUM: tuple[Rule, ...] = (
         "Larson & Von Dreele 2004, General Structure Analysis System (GSAS), LANL report LAUR 86-748",
         features=("position.cell", "position.rms"),
         several=True,
+        known=True,
+        why_known="lines stand off in one proportion from where the certified cell has them: the wavelength, or DIFC",
     ),
     Rule(
         "hydrostatic_strain",

@@ -38,7 +38,9 @@ How a step is chosen, from the state that was accepted last:
 6. Of several histograms of one sample each is asked as if it were alone, cells and atoms once; the first sets the scale
    of lengths, a further one may get a wavelength, DIFC or strain of its own. Where isotropic displacement parameters of
    a ruling phase are free and tensors pay, these are the last release.
-7. When nothing significant is left, the rival position model is asked once in the place of the present one, then all
+7. A phase of certified cell (`--known-cell`) sets the scale of lengths: its cell is never freed, the others are, and
+   so is the wavelength or DIFC of each histogram where its lines ask for it.
+8. When nothing significant is left, the rival position model is asked once in the place of the present one, then all
    released parameters are refined together, and the job ends with the final audit.
 """
 
@@ -78,7 +80,8 @@ def _limits(rule: Rule) -> list[str]:
         (rule.shared_uiso is False, "where the data tell the atoms apart"),
         (rule.parts_uiso, "where they pay as on their own"),
         (rule.flight, "time of flight"),
-        (rule.several, "a further one of several histograms"),
+        (rule.several and not rule.known, "a further one of several histograms"),
+        (rule.known, "a further one of several histograms; where the cell of a phase is certified, but no tube's"),
         (not rule.together, "one at a time"),
         (rule.halo, "where it clearly gains more per parameter than further terms; not while peaks are unexplained"),
         (rule.patient, "never ahead of its turn"),

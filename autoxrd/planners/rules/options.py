@@ -10,11 +10,13 @@ from fnmatch import fnmatchcase
 from autoxrd.domain.instrument import Radiation
 from autoxrd.domain.state import Feature, FitState
 from autoxrd.domain.structure import AtomSite
+from autoxrd.gates.known import known_cells, of_known_cell
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.selectors import parse_parameter, parse_selector
 from autoxrd.gates.sites import same_position
 from autoxrd.planners.protocol import JobContext
 from autoxrd.planners.rules.catalogue import Rule
+from autoxrd.planners.rules.lengths import of_tube
 from autoxrd.planners.rules.thresholds import Thresholds
 from autoxrd.science.settings import UnexplainedSettings
 
@@ -205,6 +207,7 @@ def _allowed(selector: str, rule: Rule, state: FitState, context: JobContext, th
     """Return whether a rule may release a selector, whatever it would gain."""
     return (
         not _unseen(selector, state)
+        and not of_known_cell(selector, state)
         and (not rule.structural or _supported(selector, rule, state, thresholds))
         and (not rule.shared_sites or _stands_for_site(selector, context))
         and not (rule.heavy_only and _is_unseen_hydrogen(selector, context))
@@ -221,13 +224,18 @@ def _is_open(selector: str, state: FitState) -> bool:
     return "@" not in selector and selector not in state.released
 
 
+def _scaled_by_cell(rule: Rule, state: FitState, context: JobContext) -> bool:
+    """Return whether a certified cell may tell a rule about lengths what nothing else does."""
+    return rule.known and bool(known_cells(state)) and not of_tube(context.instrument)
+
+
 def options_of(rule: Rule, state: FitState, context: JobContext, thresholds: Thresholds) -> list[Option]:
     """Return what a rule could release from a state, best first."""
     if rule.uncalibrated_only and context.instrument.profile_calibrated:
         return []
     if rule.flight and context.instrument.flight is None:
         return []
-    if rule.several and not context.histograms:
+    if rule.several and not context.histograms and not _scaled_by_cell(rule, state, context):
         return []
     free = {s: f for s, f in _gains(state, rule, thresholds).items() if _is_open(s, state)}
     worth = {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.state import FitState
+from autoxrd.gates.known import known_cells
 from autoxrd.gates.metrics import background_terms
 from autoxrd.planners.protocol import Finish, GraphView, JobContext, Proposal
 from autoxrd.planners.rules.backing import standing, step_back
@@ -27,6 +28,8 @@ __all__ = ["RulesPlanner"]
 _LINEAR_KINDS = (ActionKind.SCALE, ActionKind.BACKGROUND)
 _PLACING_GROUPS = {"shift", "cell"}
 """While lines stand in the wrong place, nothing else can be judged."""
+_CAUSES = {"zero": "zero", "displacement": "displacement", "lattice": "cell"}
+"""What of the measured offsets a rule is about."""
 
 
 class RulesPlanner:
@@ -162,7 +165,9 @@ class RulesPlanner:
         rms = state.features.get("position.rms")
         if rms is None or not rms.available or self._placed(state):
             return 0.0
-        cause = {"zero": "zero", "displacement": "displacement", "lattice": "cell"}.get(option.rule.name)
+        cause = _CAUSES.get(option.rule.name)
+        if option.rule.known and known_cells(state):
+            cause = "cell"
         feature = state.features.get(f"position.alone.{cause}") if cause else None
         if feature is None or not feature.available or feature.significance is None:
             return 0.0

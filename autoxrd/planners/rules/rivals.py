@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 
 from autoxrd.domain.action import Action, ActionKind, Evidence, Prediction, Stage
-from autoxrd.domain.instrument import ANODE_LINES, Geometry, Radiation
+from autoxrd.domain.instrument import Geometry
 from autoxrd.domain.state import FitState
+from autoxrd.gates.known import known_cells
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
+from autoxrd.planners.rules.lengths import of_tube
 from autoxrd.planners.rules.thresholds import Thresholds
 
 __all__ = ["rival_action", "rival_attempt", "rival_note", "wavelength_note"]
@@ -30,10 +32,6 @@ _KINDS = {
     "sample.displacement": ActionKind.DISPLACEMENT,
     "profile.SH/L": ActionKind.ASYMMETRY,
 }
-
-
-_SAME_WAVELENGTH = 5e-4
-"""Relative: tables of a tube's lines differ by less, and no beam is set to one of them by chance."""
 
 
 def _models(geometry: Geometry) -> tuple[str, str]:
@@ -142,14 +140,16 @@ def rival_note(tip: str, view: GraphView, thresholds: Thresholds) -> tuple[str, 
 
 
 def wavelength_note(tip: str, view: GraphView, context: JobContext) -> tuple[str, str] | None:
-    """Tell that cells go with the wavelength or DIFC, where that is not one of a tube and the cell was free."""
+    """Tell that cells go with the wavelength or DIFC, where that is not one of a tube and the cell was free.
+
+    Where the cell of a phase is certified, its lines say what the lengths go with.
+    """
     state, given = view.states[tip], context.instrument.wavelengths_angstrom[:1]
+    if known_cells(state):
+        return None
     if context.instrument.flight is not None:
         return _flight_note(state)
-    tubes = [line.wavelength_angstrom for lines in ANODE_LINES.values() for line in lines]
-    xray = context.instrument.radiation is Radiation.XRAY
-    known = xray and any(abs(wavelength / tube - 1.0) < _SAME_WAVELENGTH for wavelength in given for tube in tubes)
-    if not given or known or not any(name.endswith(".cell") for name in state.released):
+    if not given or of_tube(context.instrument) or not any(name.endswith(".cell") for name in state.released):
         return None
     changes = [f"{phase.name} a by {0.001 * phase.cell['a'].value / given[0]:.4f} angstrom" for phase in state.phases]
     text = (

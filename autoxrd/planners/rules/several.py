@@ -14,16 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from autoxrd.domain.action import Action, ActionKind
-from autoxrd.domain.instrument import ANODE_LINES, Instrument, Radiation
 from autoxrd.domain.naming import full_name, split_name
 from autoxrd.domain.state import FitState
 from autoxrd.gates.histograms import as_seen_by, bare_selectors, full_metric
+from autoxrd.gates.known import known_cells
 from autoxrd.gates.metrics import GAIN_PREFIX
 from autoxrd.gates.selectors import parse_parameter
 from autoxrd.gates.shapes import needs_histogram
 from autoxrd.planners.protocol import AttemptView, Finish, GraphView, JobContext, Proposal
 from autoxrd.planners.rules.catalogue import order_of
 from autoxrd.planners.rules.displacements import anisotropic_action
+from autoxrd.planners.rules.lengths import of_tube
 from autoxrd.planners.rules.options import Option
 from autoxrd.planners.rules.phase_notes import phase_notes
 from autoxrd.planners.rules.phases import BEFORE_PHASES, next_change
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from autoxrd.planners.rules.planner import RulesPlanner
 
 __all__ = ["propose_several"]
-
-_SAME_WAVELENGTH = 5e-4
 
 
 def propose_several(rules: RulesPlanner, view: GraphView, context: JobContext) -> Proposal | Finish:
@@ -138,12 +137,12 @@ class _Eye:
         if not option.rule.several:
             return True
         if self.first:
-            return False
+            return option.rule.known and bool(known_cells(self.state)) and not of_tube(self.context.instrument)
         scaled = [name for name in self.state.released if _scale_kind(name)]
         if scaled and any(_scale_kind(name) != _scale_kind(option.selectors[0]) for name in scaled):
             return False
         strain, number = _strain_gain(self.state)
-        constant = 0.0 if _of_tube(self.context.instrument) else _constant_gain(self.state)
+        constant = 0.0 if of_tube(self.context.instrument) else _constant_gain(self.state)
         price = thresholds.gain_per_parameter * max(number - 1, 0) / _points(self.state)
         wanted = "strain" if strain - constant > price else "constant"
         return scaled != [] or _scale_kind(option.selectors[0]) == (wanted if constant > 0.0 else "strain")
@@ -170,15 +169,6 @@ def _strain_gain(state: FitState) -> tuple[float, int]:
 def _constant_gain(state: FitState) -> float:
     found = [state.features.get(f"{GAIN_PREFIX}instrument.{key}") for key in ("wavelength", "difC")]
     return max((f.value or 0.0 for f in found if f is not None), default=0.0)
-
-
-def _of_tube(instrument: Instrument) -> bool:
-    """Return whether the wavelength is a tube's, which is known better than any fit could tell."""
-    tubes = [line.wavelength_angstrom for lines in ANODE_LINES.values() for line in lines]
-    given = instrument.wavelengths_angstrom[:1]
-    return instrument.radiation is Radiation.XRAY and any(
-        abs(wavelength / tube - 1.0) < _SAME_WAVELENGTH for wavelength in given for tube in tubes
-    )
 
 
 def _first(rules: RulesPlanner, eyes: Sequence[_Eye], *, before: bool = False) -> tuple[_Eye, Option] | None:
@@ -224,6 +214,6 @@ def _notes(rules: RulesPlanner, eyes: Sequence[_Eye]) -> Iterator[tuple[str, str
             yield note[0], f"Histogram {eye.name}: {note[1]}"
     first = eyes[0]
     scale = wavelength_note(first.tip, first.view, first.context)
-    if scale is not None:
+    if scale is not None:  # none where a certified cell sets it
         yield scale[0], f"Histogram {first.name} sets the scale of lengths. {scale[1]}"
     yield from phase_notes(first.tip, first.view, first.context, rules.thresholds, rules.phase_rules)

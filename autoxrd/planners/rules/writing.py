@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from autoxrd.domain.action import Action, ActionKind, Bound, Evidence, Prediction, Stage
 from autoxrd.domain.state import FitState
 from autoxrd.domain.structure import CrystalStructure
+from autoxrd.gates.known import known_cells
 from autoxrd.gates.metrics import GAIN_PREFIX, background_terms
 from autoxrd.gates.selectors import parse_selector
 from autoxrd.planners.protocol import GraphView
@@ -159,6 +160,8 @@ def _rationale(option: Option, state: FitState, gain: str, value: float, seen: l
     count = f"{option.n_parameters} parameter" + ("" if option.n_parameters == 1 else "s")
     alone = f"{gain.removeprefix(GAIN_PREFIX)} alone {100 * value:.2g} %"
     why = option.rule.why if _dif_c(state) is None else option.rule.why_flight or option.rule.why
+    if option.rule.why_known and known_cells(state):
+        why = option.rule.why_known
     parts = [
         f"{why[0].upper()}{why[1:]}.",
         f"Releasing {names} ({count}) promises to lower chi^2 by {100 * option.drop:.2g} % ({alone}).",

@@ -1,0 +1,121 @@
+"""Which phase has a certified cell, and is the one that the user states possible in its crystal system?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import gemmi
+
+from autoxrd.domain.pattern import Notice
+from autoxrd.domain.standard import KnownCell
+from autoxrd.domain.structure import CrystalStructure, UnitCell
+from autoxrd.errors import UserInputError
+
+__all__ = ["certified", "find_phase"]
+
+_KEYS = ("a", "b", "c", "alpha", "beta", "gamma")
+_FARTHEST, _FARTHEST_DEG = 0.01, 1.0
+"""Relative and in degrees: certified cells of one phase differ from its structure files' by far less. Another phase,
+or a slip of a digit, does not."""
+
+
+def find_phase(asked: str, structures: Sequence[CrystalStructure], *, what: str, code: str) -> CrystalStructure:
+    """Return the phase that a user names: by its name in the job, or that of its CIF.
+
+    Args:
+        asked: as typed.
+        structures: the phases of the job.
+        what: what the phase is named for, to begin a sentence with: ``The standard``.
+        code: of the error.
+
+    Raises:
+        UserInputError: the code, none or more than one phase is meant.
+    """
+    wanted = asked.strip().lower().removesuffix(".cif")
+    found = [s for s in structures if wanted in (s.name.lower(), s.source_name.lower().removesuffix(".cif"))]
+    if len(found) != 1:
+        known = ", ".join(s.name for s in structures)
+        why = "is none of the phases" if not found else "stands for more than one phase"
+        raise UserInputError(code, f"{what} {asked[:80]!r} {why}: name one of {known}.")
+    return found[0]
+
+
+def certified(
+    asked: Sequence[KnownCell], structures: tuple[CrystalStructure, ...]
+) -> tuple[tuple[KnownCell, ...], tuple[CrystalStructure, ...], tuple[Notice, ...]]:
+    """Return the certified cells under the names of the job, the structures with them, and what a reader must know.
+
+    Args:
+        asked: as the user names them.
+        structures: the phases that are believed to be there; a candidate cannot set the scale of lengths.
+
+    Raises:
+        UserInputError: ``known_cell_unknown``, ``known_cell_repeated``, ``known_cell_invalid``.
+    """
+    known: list[KnownCell] = []
+    cells: dict[str, UnitCell] = {}
+    notices = []
+    for item in asked:
+        phase = find_phase(item.phase, structures, what="The phase of known cell", code="known_cell_unknown")
+        if phase.name in cells:
+            raise UserInputError("known_cell_repeated", f"The cell of {phase.name} is stated more than once.")
+        cells[phase.name] = _cell(item, phase) if item.values else phase.cell
+        known.append(replace(item, phase=phase.name))
+        source = "as stated" if item.values else "from its structure file"
+        text = f"{phase.name}: the cell {_told(phase, cells[phase.name])} is taken as certified, {source}, and held."
+        notices.append(Notice("known_cell", text))
+    changed = tuple(replace(s, cell=cells.get(s.name, s.cell)) for s in structures)
+    return tuple(known), changed, tuple(notices)
+
+
+def _told(phase: CrystalStructure, cell: UnitCell) -> str:
+    values = cell.as_tuple()
+    return ", ".join(f"{_KEYS[group[0]]} = {values[group[0]]:g}" for group in _free(phase))
+
+
+def _cell(item: KnownCell, phase: CrystalStructure) -> UnitCell:
+    """Return the stated cell, if the phase can have it."""
+    groups, values = _free(phase), list(phase.cell.as_tuple())
+    names = ",".join(_KEYS[group[0]] for group in groups)
+    numbers = ",".join(f"{values[group[0]]:g}" for group in groups)
+    if len(item.values) != len(groups):
+        text = f"{phase.name} ({phase.space_group}) has {len(groups)} free cell parameters, not {len(item.values)}:"
+        raise UserInputError("known_cell_invalid", f"{text} state {names}, as in {phase.name}={numbers}.")
+    for group, value in zip(groups, item.values, strict=True):
+        here, angle = values[group[0]], group[0] >= 3
+        away = abs(value - here) / (1.0 if angle else here)
+        if not math.isfinite(value) or away > (_FARTHEST_DEG if angle else _FARTHEST):
+            text = f"{_KEYS[group[0]]} = {value:g} of {phase.name} is not that of its structure, {here:g}, within"
+            room = f"{_FARTHEST_DEG:g} degree" if angle else f"{100 * _FARTHEST:g} %"
+            raise UserInputError("known_cell_invalid", f"{text} {room}: correct the value or the structure.")
+        for place in group:
+            values[place] = value
+    return UnitCell(*values)
+
+
+def _unique_axis(phase: CrystalStructure) -> int:
+    """Return the axis of a monoclinic group: its sign is alone among those that a rotation or mirror gives the axes."""
+    for triplet in phase.operations:
+        rotation = gemmi.Op(triplet).rot
+        signs = [1 if rotation[k][k] > 0 else -1 for k in range(3)]
+        if abs(sum(signs)) == 1:
+            return signs.index(-1 if sum(signs) > 0 else 1)
+    return 1
+
+
+def _free(phase: CrystalStructure) -> tuple[tuple[int, ...], ...]:
+    """Return the cell parameters that symmetry leaves free, by place in a cell; those that are equal together."""
+    number, cell = phase.space_group_number, phase.cell
+    if number <= 2:
+        return ((0,), (1,), (2,), (3,), (4,), (5,))
+    if number <= 15:
+        return ((0,), (1,), (2,), (3 + _unique_axis(phase),))
+    if number <= 74:
+        return ((0,), (1,), (2,))
+    if number >= 195:
+        return ((0, 1, 2),)
+    if 143 <= number <= 167 and abs(cell.gamma - 120.0) > 1e-6:
+        return ((0, 1, 2), (3, 4, 5))
+    return ((0, 1), (2,))
