@@ -79,7 +79,9 @@ def _result_arrays(result: EngineResult) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {name: getattr(result, name) for name in _CURVES}
     arrays["covariance_names"] = np.array(result.covariance_names or ("",), dtype=np.str_)
     for name in _REFLECTION_FIELDS:
-        arrays[f"reflection_{name}"] = getattr(result.reflections, name)
+        column = getattr(result.reflections, name)
+        if column is not None:
+            arrays[f"reflection_{name}"] = column
     return arrays
 
 
@@ -100,7 +102,8 @@ def arrays_of(arrays: Mapping[str, NDArray[Any]], histogram: str) -> dict[str, N
 
 def decode_reflections(arrays: Mapping[str, NDArray[Any]]) -> ReflectionTable:
     """Return the reflection table kept in a result's arrays."""
-    return ReflectionTable(**{name: arrays[f"reflection_{name}"] for name in _REFLECTION_FIELDS})
+    known = [name for name in _REFLECTION_FIELDS if f"reflection_{name}" in arrays]
+    return ReflectionTable(**{name: arrays[f"reflection_{name}"] for name in known})
 
 
 def encode_pattern(pattern: Pattern) -> bytes:

@@ -111,6 +111,7 @@ class _Meta(_Strict):
     engine_version: str
     mode: str
     esd_kind: str = ""
+    matched: int = 0
     histograms: dict[str, _Meta] = Field(default_factory=dict)
 
 
@@ -165,12 +166,8 @@ def _check_parts(meta: _Meta, parts: Mapping[str, EngineResult]) -> None:
 def _in_a_row(parts: list[EngineResult]) -> ReflectionTable:
     """Return the reflections of all histograms in a row; positions are on the axis of each."""
     tables = [part.reflections for part in parts]
-    return ReflectionTable(
-        **{
-            name: np.concatenate([getattr(table, name) for table in tables])
-            for name in ReflectionTable.__dataclass_fields__
-        }
-    )
+    names = [name for name in ReflectionTable.__dataclass_fields__ if getattr(tables[0], name) is not None]
+    return ReflectionTable(**{name: np.concatenate([getattr(table, name) for table in tables]) for name in names})
 
 
 def _single(meta: _Meta, arrays: _Arrays, *, engine: str, seconds: float) -> EngineResult:
@@ -207,6 +204,7 @@ def _result(
         engine_version=meta.engine_version,
         seconds=seconds,
         histograms=parts,
+        matched=meta.matched,
     )
 
 
@@ -258,6 +256,9 @@ def _reflections(arrays: _Arrays, n_phases: int) -> ReflectionTable:
         name: _floats(arrays[f"reflections_{name}"])
         for name in ("d_angstrom", "position", "fwhm", "eta", "intensity", "f2_calc")
     }
+    if "reflections_f2_esd" in arrays:
+        _need(arrays, "reflections_f2_esd", (m,))
+        columns["f2_esd"] = _floats(arrays["reflections_f2_esd"])
     return ReflectionTable(**columns)
 
 

@@ -101,6 +101,7 @@ class ReflectionTable:
         intensity: calculated integrated intensity of that line (profile area), shape (m,).
         f2_calc: squared structure factor, shape (m,), NaN where the engine has none.
         multiplicity: shape (m,), int.
+        f2_esd: of a profile match, whose ``f2_calc`` is measured, shape (m,); zero where there is no intensity.
     """
 
     phase: NDArray[np.int64]
@@ -113,6 +114,7 @@ class ReflectionTable:
     intensity: FloatArray
     f2_calc: FloatArray
     multiplicity: NDArray[np.int64]
+    f2_esd: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,7 @@ class EngineResult:
         histograms: by name, where there are several: the part of each as if it were a fit of its own, under bare
             names. The curves of the whole are then those of all in a row (x rises within each only), its parameters
             have full names, and what is the sample's stands there once.
+        matched: number of intensities that a profile match determined beside the free parameters; 0 of a structure.
     """
 
     x: FloatArray
@@ -177,6 +180,7 @@ class EngineResult:
     engine_version: str = ""
     seconds: float = 0.0
     histograms: Mapping[str, EngineResult] = field(default_factory=dict)
+    matched: int = 0
 
 
 @dataclass(frozen=True, slots=True)

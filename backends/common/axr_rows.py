@@ -28,3 +28,17 @@ def rows_beside(stated: Sequence[dict[str, Any]], found: Mapping[str, float]) ->
         for row in stated
         if states_uncertainty(row["name"], refined=bool(row["esd"])) and found.get(row["name"])
     ]
+
+
+_STRUCTURAL = ("atom", "scale", "extinction", "preferred_orientation", "density", "linear_absorption")
+
+
+def without_structure(rows: list[dict[str, Any]], bare: list[str]) -> list[dict[str, Any]]:
+    """Return parameter rows less what only a structure has, of phases of which the cell alone is known.
+
+    Args:
+        rows: of all parameters.
+        bare: names of these phases.
+    """
+    heads = tuple(f"phase.{name}.{part}" for name in bare for part in _STRUCTURAL)
+    return [row for row in rows if not row["name"].startswith(heads)] if heads else rows

@@ -40,8 +40,6 @@ def build_phase(data: dict[str, Any], *, form_factors: str, neutron: bool, notic
     group = space_group(data["space_group"])
     shift = origin_shift(data["space_group"], list(data["operations"]), group)
     _check_cell(data, group)
-    if not data["atoms"]:
-        raise Refused("input", "no_atoms", f"Phase {data['name']} has no atoms.")
     anisotropic = [atom["label"] for atom in data["atoms"] if atom["u_aniso"] is not None]
     if anisotropic:
         text = f"the anisotropic displacement parameters of {len(anisotropic)} atoms are used as isotropic equivalents."

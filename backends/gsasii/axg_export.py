@@ -95,7 +95,7 @@ def _matched_esds(job: _Job) -> dict[tuple[int, ...], float]:
     if state.mode != "lebail":
         return {}
     columns = tuple(build_catalog(job.engine.model).freed(state.last.get("released", ())))
-    found = intensity_esds(Engine(job.engine.model), state.values, columns)
+    found, _ = intensity_esds(Engine(job.engine.model), state.values, columns)
     return {
         (index, *(int(item) for item in hkl)): float(esd)
         for index, (structure, esds) in enumerate(zip(job.engine.structures, found, strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 from axg_axial import AXIAL_FLOOR, axial_start
 from axg_edits import apply_edits
 from axg_gains import release_gains
-from axg_lebail import match_intensities
+from axg_lebail import intensity_esds, match_intensities
 from axg_model import Model, build_model
 from axg_names import Catalog, Column, build_catalog
 from axg_pattern import Computed, Engine
@@ -19,6 +19,7 @@ from axg_solve import Limits, Outcome, limits_of, refine
 from axg_state import State
 from axg_uncertainty import uncertainty_rows
 from axg_version import version
+from axr_rows import without_structure
 from axr_wanted import require_wanted
 from axr_wire import Refused
 
@@ -55,6 +56,9 @@ def execute(state: State, command: dict[str, Any]) -> _Result:
     state = apply_edits(state, command["edits"])
     if command["mode"] not in ("rietveld", "lebail"):
         raise Refused("input", "mode_unknown", f"Unknown mode {command['mode']!r}.")
+    if state.bare and command["mode"] == "rietveld":
+        text = f"Phase {state.bare[0]} has no atoms: only a profile match can be made of it."
+        raise Refused("input", "no_atoms", text)
     if command["mode"] != state.mode:
         state = replace(state, mode=command["mode"], intensities=(), last={})
     catalog = build_catalog(build_model(state))
@@ -134,22 +138,25 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
     catalog = build_catalog(model)
     released = {column.name for column in columns}
     parameters = parameter_rows(state, catalog, limits, released, outcome)
-    reflections = reflection_arrays(model, seen)
+    esds, matched = None, 0
+    if state.mode == "lebail":
+        esds, matched = intensity_esds(Engine(model), state.values, tuple(columns))
+    reflections = reflection_arrays(model, seen, esds)
     tell_greatest(parameters, model, reflections)
     phases, derived = phase_rows(state, model, catalog, outcome)
     gained = None
     require_wanted()
-    if command["gains"] and state.mode == "rietveld":
+    if command["gains"]:
         gained = release_gains(model, seen, catalog, columns, limits)
         if state.flight is None or state.certified:  # over the time of flight nobody states how well DIFC is known
             derived += uncertainty_rows(state, model, catalog, gained.problem, outcome, parameters + derived)
     notes = [] if gained is None else gained.notes
     meta = {
-        "parameters": parameters + derived,
+        "parameters": without_structure(parameters + derived, state.bare),
         "phases": phases,
         "covariance_names": outcome.names,
         "convergence": ending(outcome),
-        "engine_r": figures(model.y, model.sigma, seen.y, seen.background, len(outcome.names)),
+        "engine_r": figures(model.y, model.sigma, seen.y, seen.background, len(outcome.names) + matched),
         "notices": [
             list(item)
             for item in short_notices([*state.notices, *outcome.notices, *floor_notices(state, seen), *notes])
@@ -159,6 +166,7 @@ def _report(state: State, command: dict[str, Any], columns: list[Column], limits
         "selectors": freed_by(command, catalog),
         "engine_version": version(),
         "mode": state.mode,
+        "matched": matched,
         "esd_kind": "gof_scaled",
     }
     return state, meta, arrays_of(model, seen, reflections, outcome.covariance)

@@ -13,12 +13,14 @@ import numpy as np
 from axg_axial import AXIAL_FLOOR, axial_steps
 from axg_background import NESTED, function_rows
 from axg_broadening import stephens_slopes, stephens_terms, strain_unit
+from axg_lebail import matched_point
 from axg_lines import march_dollase, rough_surface
 from axg_model import Model, cell_of
 from axg_names import Catalog, Column, build_catalog
 from axg_pattern import NARROW, Computed, Engine
 from axg_uncertainty import Linearised
 from axr_marginal import ROUGHNESS_TRIALS
+from axr_partition import Intensities
 from axr_score import basis, best_share, gain_of, project, solve_beside
 from GSASII import GSASIIlattice as G2lat
 
@@ -51,6 +53,8 @@ MORE_TERMS = 4
 """How many further background terms ``background.more`` stands for."""
 GENERALISED = "@generalised"
 """Suffix of the gain of ``phase.P.strain`` when it is let depend on direction (the ``broadening`` edit)."""
+MOST_INTENSITIES = 2000
+"""Most intensities of a profile match that its gains let go; the weakest beyond are held."""
 MOST_COEFFICIENTS = 9
 """A phase with more of Stephens' coefficients (triclinic) gets no such gain."""
 EQUAL = "@equal"
@@ -107,7 +111,7 @@ def release_gains(
     notes: list[tuple[str, str]] = []
     groups = _groups(model, catalog, notes)
     engine = Engine(model, NARROW)
-    problem = _problem(engine, seen, catalog, groups, free, limits)
+    problem = _problem(engine, seen, catalog, groups, free, limits, notes)
     blocked = {name for name in problem.free if is_stuck(problem, name)}
     base = basis([problem.columns[name] for name in problem.free if name not in blocked], RANK)
     rest = project(base, problem.residual)
@@ -120,13 +124,16 @@ def release_gains(
             counts[selector] = len(new)
         else:
             gains[selector], counts[selector] = left_to_gain(problem, names, blocked), 0
-    add_equal(model, problem, catalog, base, rest, gains, counts)
-    add_apart(model, problem, catalog, blocked, base, rest, gains, counts)
-    _add_terms(model, base, rest, gains, counts)
+    matched = model.state.mode == "lebail"
+    if not matched:
+        add_equal(model, problem, catalog, base, rest, gains, counts)
+        add_apart(model, problem, catalog, blocked, base, rest, gains, counts)
+    _add_terms(model, problem, base, rest, gains, counts)
     _add_axial(model, problem, base, rest, gains)
-    _add_textures(engine, seen, base, rest, gains, counts)
-    _add_roughness(engine, seen, base, rest, gains)
-    _add_directed(engine, seen, base, rest, gains, counts)
+    if not matched:
+        _add_textures(engine, seen, base, rest, gains, counts)
+        _add_roughness(engine, seen, base, rest, gains)
+    _add_directed(engine, seen, problem, base, rest, gains, counts)
     return Gained(gains, counts, notes, problem)
 
 
@@ -161,24 +168,42 @@ def _problem(
     groups: dict[str, tuple[str, ...]],
     free: list[Column],
     limits: dict[str, tuple[float, float]],
+    notes: list[tuple[str, str]],
 ) -> Linearised:
     """Build one Jacobian for the free columns and all candidates."""
     model = engine.model
     wanted = {name for names in groups.values() for name in names} | {column.name for column in free}
     columns = tuple(column for name, column in catalog.columns.items() if name in wanted)
     apart = moved_apart(model, free)
+    residual, intensities = (seen.y - model.y) / model.sigma, None
+    if model.state.mode == "lebail":
+        intensities = _intensities(engine, seen, notes)
+        residual = intensities.let_go(residual)
     jacobian = engine.compute(seen.values, columns + tuple(apart)).jacobian / model.sigma
+    if intensities is not None:
+        jacobian = intensities.let_go(jacobian.T).T
     names = tuple(column.name for column in free)
     given = seen.values.get("profile.S/L")  # none over the time of flight
     unknown = "profile.S/L" not in names and given is not None and given <= AXIAL_FLOOR
     return Linearised(
-        residual=(seen.y - model.y) / model.sigma,
+        residual=residual,
         columns={column.name: row for column, row in zip(columns, jacobian, strict=False)},
         ways=ways_of(columns, seen.values, limits),
         free=names,
         axial=axial_steps(model, seen) if unknown else None,
         apart={column.name: row for column, row in zip(apart, jacobian[len(columns) :], strict=True)},
+        intensities=intensities,
     )
+
+
+def _intensities(engine: Engine, seen: Computed, notes: list[tuple[str, str]]) -> Intensities:
+    """Give an engine the intensities that fit best, and return what they are in the least squares."""
+    point = matched_point(engine, seen.values, ())
+    count = int(point.active.sum())
+    if count > MOST_INTENSITIES:
+        text = f"Release gains let the strongest {MOST_INTENSITIES} of {count} intensities go, and hold the others."
+        notes.append(("gains_limited", text))
+    return point.free(MOST_INTENSITIES)
 
 
 def ways_of(
@@ -272,7 +297,7 @@ def add_apart(
 def _add_axial(model: Model, problem: Linearised, base: np.ndarray, rest: np.ndarray, gains: Gains) -> None:
     """Put what axial divergence would win at its best in the place of what its derivative says at the floor."""
     if problem.axial is not None:
-        steps = project(base, problem.axial.changes / model.sigma[:, None])
+        steps = project(base, problem.following(problem.axial.changes / model.sigma[:, None]))
         gains["profile.SH/L"] = best_share(-steps, rest)
 
 
@@ -295,14 +320,21 @@ def roughness_steps(engine: Engine, seen: Computed) -> np.ndarray | None:
 
 
 def _add_directed(
-    engine: Engine, seen: Computed, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]
+    engine: Engine,
+    seen: Computed,
+    problem: Linearised,
+    base: np.ndarray,
+    rest: np.ndarray,
+    gains: Gains,
+    counts: dict[str, int],
 ) -> None:
     """Add what a strain that depends on direction would win, and what is left of it where there is one."""
     for whole, moved in directed_steps(engine, seen):
         if moved is None:
             gains[whole + GENERALISED], counts[whole + GENERALISED] = gains.get(whole, 0.0), counts.get(whole, 0)
             continue
-        gains[whole + GENERALISED] = solve_beside((moved / engine.model.sigma).T, base, rest, RANK)[1]
+        columns = problem.following((moved / engine.model.sigma).T)
+        gains[whole + GENERALISED] = solve_beside(columns, base, rest, RANK)[1]
         counts[whole + GENERALISED] = len(moved)
 
 
@@ -326,13 +358,15 @@ def directed_steps(engine: Engine, seen: Computed) -> Iterator[tuple[str, np.nda
         yield whole, engine.width_changes(seen, index, np.nan_to_num(slopes * law))
 
 
-def _add_terms(model: Model, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]) -> None:
+def _add_terms(
+    model: Model, problem: Linearised, base: np.ndarray, rest: np.ndarray, gains: Gains, counts: dict[str, int]
+) -> None:
     """Add what the next terms of the background would win."""
     kind, have = model.state.background
     if kind not in NESTED:
         return
     rows = function_rows(kind, model.x, have + MORE_TERMS, model.state.wavelength)[have:]
-    gains["background.more"] = solve_beside((rows / model.sigma).T, base, rest, RANK)[1]
+    gains["background.more"] = solve_beside(problem.following((rows / model.sigma).T), base, rest, RANK)[1]
     counts["background.more"] = MORE_TERMS
 
 

@@ -2,7 +2,7 @@
 
 U tan^2 + V tan + W, and its like over d with time of flight, may fall below zero inside the range although no
 parameter leaves its own limits: the lines then have no width there, GSAS-II clips in silence, and the fit is refused
-afterwards. The sum is linear in the parameters, so that the least squares can keep it: see `axg_lsq`.
+afterwards. The sum is linear in the parameters, so that the least squares can keep it: see `axr_lsq`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from axg_lines import Structure
-from axg_lsq import Guard
 from axg_names import Column
 from axg_shape import FWHM_TO_VARIANCE
 from axg_state import State
+from axr_lsq import Guard
 
 __all__ = ["Kept", "strain_guard", "together", "variance_guard"]
 

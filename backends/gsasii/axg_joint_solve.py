@@ -6,12 +6,12 @@ import numpy as np
 from axg_guard import Kept, strain_guard, together, variance_guard
 from axg_joint import JointState, bare, full, local
 from axg_lines import Structure
-from axg_lsq import Guard
 from axg_model import build_model
 from axg_names import Catalog, Column
 from axg_pattern import Engine
 from axg_restraints import Restraints
 from axg_solve import Outcome, Residuals
+from axr_lsq import Guard
 
 __all__ = ["JointResiduals", "joint_guard", "joint_strains", "local_columns", "member_outcome"]
 

@@ -15,9 +15,8 @@ from axg_model import build_model
 from axg_names import Column
 from axg_pattern import Computed, Engine
 from axg_state import State
-from axr_partition import RIDGE, solve_nonnegative
+from axr_partition import Intensities, solve_nonnegative
 from axr_wire import Refused
-from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csc_array, hstack
 
 __all__ = ["Matched", "intensity_esds", "match_intensities", "matched_point"]
@@ -47,6 +46,18 @@ class Matched:
         """Return which reflections have an intensity, shape (r,), bool."""
         return np.asarray(self.intensities > 0.0)
 
+    def free(self, most: int = 0) -> Intensities:
+        """Return what the free intensities are in the least squares; the strongest of them where there are more."""
+        active = np.flatnonzero(self.active)
+        if 0 < most < active.size:
+            signal = self.intensities * np.sqrt(self.profiles.multiply(self.profiles).sum(axis=0))
+            active = np.sort(active[np.argsort(-signal[active], kind="stable")[:most]])
+        return Intensities(csc_array(self.profiles[:, active]))
+
+    def let_go(self, columns: np.ndarray) -> np.ndarray:
+        """Return columns over sigma, shape (n, k), less what the intensities make up for."""
+        return self.free().let_go(columns)
+
 
 def matched_point(engine: Engine, values: dict[str, float], columns: tuple[Column, ...]) -> Matched:
     """Return the pattern at given values with the intensities that fit best.
@@ -66,24 +77,8 @@ def matched_point(engine: Engine, values: dict[str, float], columns: tuple[Colum
     intensities = np.maximum(solution, 0.0)
     engine.match(tuple(np.split(intensities, np.cumsum(sizes)[:-1])))
     seen = engine.compute(values, columns)
-    jacobian = _following(seen.jacobian / model.sigma, weighted[:, intensities > 0.0])
-    return Matched(seen, jacobian, weighted, intensities)
-
-
-def _following(jacobian: np.ndarray, profiles: csc_array) -> np.ndarray:
-    """Take out of derivatives what intensities make up for."""
-    if not jacobian.size or not profiles.shape[1]:
-        return jacobian
-    factor, scale = _factored(profiles)
-    steps = cho_solve(factor, (profiles.T @ jacobian.T) / scale[:, None]) / scale[:, None]
-    return np.asarray(jacobian - (profiles @ steps).T)
-
-
-def _factored(profiles: csc_array) -> tuple[tuple[np.ndarray, bool], np.ndarray]:
-    """Return the factor of the scaled normal matrix of some profiles, and its scale."""
-    normal = (profiles.T @ profiles).toarray()
-    scale = np.sqrt(np.diag(normal))
-    return cho_factor(normal / np.outer(scale, scale) + RIDGE * np.eye(scale.size)), scale
+    point = Matched(seen, seen.jacobian / model.sigma, weighted, intensities)
+    return replace(point, jacobian=point.let_go(point.jacobian.T).T) if columns else point
 
 
 def match_intensities(state: State) -> State:
@@ -102,25 +97,22 @@ def match_intensities(state: State) -> State:
     return replace(state, intensities=tuple(rows))
 
 
-def intensity_esds(engine: Engine, values: dict[str, float], columns: tuple[Column, ...]) -> list[np.ndarray]:
-    """Return the esd of every F^2 of a profile match by phase; zero where the data give no intensity.
+def intensity_esds(
+    engine: Engine, values: dict[str, float], columns: tuple[Column, ...]
+) -> tuple[list[np.ndarray], int]:
+    """Return the esd of every F^2 of a profile match by phase, and how many of these the data tell apart.
 
-    From the joint normal matrix of intensities and what is free beside them. Lines that coincide share their
-    intensity: theirs are esds of the shares.
+    From the joint normal matrix of intensities and what is free beside them; zero where the data give no intensity.
+    Lines that coincide share theirs: theirs are esds of the shares.
     """
     point = matched_point(engine, values, columns)
-    active = point.active
-    profiles, jacobian = point.profiles[:, active], point.seen.jacobian / engine.model.sigma
-    factor, scale = _factored(profiles)
-    inverse = cho_solve(factor, np.eye(scale.size)) / np.outer(scale, scale)
-    if len(columns):
-        across = inverse @ (profiles.T @ jacobian.T)
-        inverse = inverse + across @ np.linalg.pinv(point.jacobian @ point.jacobian.T) @ across.T
+    free, jacobian = point.free(), point.seen.jacobian.T / engine.model.sigma[:, None]
     rest = (engine.model.y - point.seen.y) / engine.model.sigma
-    variance = float(rest @ rest) / max(rest.size - scale.size - len(columns), 1)
-    esds = np.zeros(active.size)
-    esds[active] = np.sqrt(np.maximum(np.diag(inverse), 0.0) * variance)
-    return np.split(esds, np.cumsum([len(structure.hkl) for structure in engine.structures])[:-1])
+    variance = float(rest @ rest) / max(rest.size - free.rank - len(columns), 1)
+    covariance = variance * np.linalg.pinv(point.jacobian @ point.jacobian.T)
+    esds = np.zeros(point.intensities.size)
+    esds[point.active] = free.esds(jacobian, covariance, variance)
+    return np.split(esds, np.cumsum([len(structure.hkl) for structure in engine.structures])[:-1]), free.rank
 
 
 def _profiles(engine: Engine, seen: Computed, index: int) -> csc_array:

@@ -257,7 +257,7 @@ def _cell_moves(group: dict[str, object]) -> list[tuple[str, ...]]:
 
 def _held_atom(phase: PhaseModel, model: Model) -> int | None:
     """Return the strongest scatterer of a polar group: one atom holds the origin."""
-    if not len(polar_space(model.phases[phase.name]["General"]["SGData"])):
+    if not phase.domain["atoms"] or not len(polar_space(model.phases[phase.name]["General"]["SGData"])):
         return None
     rows = model.phases[phase.name]["Atoms"]
     table = model.controls["BLtables" if model.state.radiation == "neutron" else "FFtables"]

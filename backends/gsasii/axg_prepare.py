@@ -220,7 +220,8 @@ def _seeded(state: State, given: dict[str, Any], settings: dict[str, Any], notic
         notices.append(("no_peaks", "No clear peak was found to read a width from."))
     values |= _seed_width(state, given, settings, width, notices)
     state = replace(state.with_values(values), background=("chebyschev-1", terms))
-    return state.with_values(_seed_scales(state, y - curve, width))
+    # without atoms there is none: the intensities of a profile match stand for it
+    return state if state.bare else state.with_values(_seed_scales(state, y - curve, width))
 
 
 def _seed_width(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,14 @@ _AMU_PER_A3 = 1.66053906660
 """g cm^-3 of one dalton per cubic angstrom (CODATA 2018)."""
 
 
-def reflection_arrays(model: Model, seen: Computed) -> dict[str, np.ndarray]:
-    """Return the reflections inside the range, all phases and lines; arrays of equal length."""
+def reflection_arrays(model: Model, seen: Computed, esds: Sequence[np.ndarray] | None = None) -> dict[str, np.ndarray]:
+    """Return the reflections inside the range, all phases and lines; arrays of equal length.
+
+    Args:
+        model: GSAS-II's dictionaries.
+        seen: the pattern.
+        esds: of F^2 by phase, of a profile match.
+    """
     found: dict[str, list[np.ndarray]] = {}
     for index, lines in enumerate(seen.lines):
         rows = model.reflections(index)["RefList"]
@@ -56,7 +63,7 @@ def reflection_arrays(model: Model, seen: Computed) -> dict[str, np.ndarray]:
                 "intensity": (0.01 if lines.rise is None else 1.0) * weight * lines.factor * seen.f2[index],
                 "f2_calc": seen.f2[index],
                 "multiplicity": rows[:, 3].astype(np.int64),
-            }
+            } | ({} if esds is None else {"f2_esd": esds[index]})
             for name, column in columns.items():
                 found.setdefault(name, []).append(column[keep])
     return {name: np.concatenate(columns) for name, columns in found.items()}

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from axg_guard import Kept, strain_guard, together, variance_guard
 from axg_lebail import matched_point
-from axg_lsq import Fit, Guard, Settings, minimise, without_hidden
 from axg_model import build_model
 from axg_names import Catalog, Column
 from axg_pattern import FULL, NARROW, Engine
 from axg_quantities import quantity_of
 from axg_restraints import Restraints
 from axg_state import State
+from axr_lsq import Fit, Guard, Settings, minimise, without_hidden
 from axr_wanted import require_wanted
 from axr_wire import Refused
 

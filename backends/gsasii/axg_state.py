@@ -130,6 +130,11 @@ class State:
         """Wavelength of the first line, angstrom; NaN over the time of flight."""
         return self.values.get("instrument.wavelength", math.nan)
 
+    @property
+    def bare(self) -> list[str]:
+        """Names of the phases of which the cell alone is known, and no atom."""
+        return [phase.name for phase in self.phases if not phase.domain["atoms"]]
+
     def used(self) -> np.ndarray:
         """Return the mask of the points that are fitted, shape (n,), bool."""
         mask = np.ones(self.x.size, dtype=bool)

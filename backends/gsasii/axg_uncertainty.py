@@ -19,6 +19,7 @@ from axg_solve import Outcome
 from axg_state import State
 from axr_certified import FAR, asked_rows, of_certified, scale_spread
 from axr_marginal import Held, asked_for, marginal_covariance, plausible, wavelength_spread
+from axr_partition import Intensities
 from axr_rows import rows_beside
 
 __all__ = ["Linearised", "asked_of", "uncertainty_rows", "widen", "widened"]
@@ -26,7 +27,10 @@ __all__ = ["Linearised", "asked_of", "uncertainty_rows", "widen", "widened"]
 
 @dataclass(frozen=True)
 class Linearised:
-    """The linearised problem: residual (calculated minus observed), columns by name, and which way each may go."""
+    """The linearised problem: residual (calculated minus observed), columns by name, and which way each may go.
+
+    Of a profile match, what its free intensities make up for is taken out of both.
+    """
 
     residual: np.ndarray
     columns: dict[str, np.ndarray]
@@ -36,6 +40,11 @@ class Linearised:
     """What axial divergence would do, where it is neither free nor known."""
     apart: dict[str, np.ndarray]
     """What each displacement parameter would do alone of those that are moved together."""
+    intensities: Intensities | None = None
+
+    def following(self, columns: np.ndarray) -> np.ndarray:
+        """Return columns over sigma, shape (n,) or (n, k), with free intensities following."""
+        return columns if self.intensities is None else self.intensities.let_go(columns)
 
 
 def uncertainty_rows(
@@ -76,7 +85,9 @@ def widened(
 
 def _axial(model: Model, problem: Linearised) -> list[tuple[str, Held]]:
     """Return what axial divergence would do where it is neither free nor known."""
-    return [] if problem.axial is None else [("profile.S/L", Held(problem.axial.plausible / model.sigma, 1.0, 1))]
+    if problem.axial is None:
+        return []
+    return [("profile.S/L", Held(problem.following(problem.axial.plausible / model.sigma), 1.0, 1))]
 
 
 def widen(

@@ -9,6 +9,7 @@ import gemmi
 import rietx as rx
 from axr_names import B_TO_U
 from axr_wire import Refused
+from rietx.schemas.structure import lebail_scaffold
 
 __all__ = ["DEFAULT_RADIUS_MM", "build_instrument", "build_phase", "shared_sites"]
 
@@ -57,6 +58,8 @@ def build_phase(data: dict[str, Any], *, form_factors: str, neutron: bool, notic
             )
         )
     atoms = [_atom(atom, data, form_factors=form_factors, neutron=neutron, notices=notices) for atom in data["atoms"]]
+    if not atoms:  # only a profile match can be made of it, which looks at none; rietx takes no phase without one
+        atoms = list(lebail_scaffold(symbol, data["cell"]).phases[0].atoms)
     try:
         return rx.Phase(
             name=data["name"],

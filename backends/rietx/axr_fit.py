@@ -13,11 +13,13 @@ from axr_edits import apply_edits
 from axr_fixed import curve_notices
 from axr_gain_columns import rough_surface
 from axr_gains import axial_start, release_gains
-from axr_lebail import match_intensities
+from axr_lebail import match_intensities, tellable
 from axr_model import catalog_of, open_refinement
 from axr_names import Catalog, Mapped
+from axr_pawley import refine_matched, squared_factors
 from axr_private import Answer
 from axr_report import evaluate, parameter_rows, phase_rows, reflection_arrays
+from axr_rows import without_structure
 from axr_solve import Outcome, refine
 from axr_state import State
 from axr_strain import tell_greatest
@@ -25,7 +27,6 @@ from axr_uncertainty import uncertainty_rows
 from axr_wanted import require_wanted
 from axr_wire import Refused
 from rietx.optimize.statistics import compute_statistics
-from rietx.refine import mode_fixed_path
 
 __all__ = ["execute"]
 
@@ -48,6 +49,9 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
     state = apply_edits(state, command["edits"])
     if command["mode"] not in ("rietveld", "lebail"):
         raise Refused("input", "mode_unknown", f"Unknown mode {command['mode']!r}.")
+    if state.bare and command["mode"] == "rietveld":
+        text = f"Phase {state.bare[0]} has no atoms: only a profile match can be made of it."
+        raise Refused("input", "no_atoms", text)
     if command["mode"] != state.mode:
         state = replace(state, mode=command["mode"], reflections=[], last={})
     ref = open_refinement(state)
@@ -67,11 +71,11 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
     outcome = Outcome()
     _note_unmatched(catalog, command["released"], outcome)
     if state.mode == "lebail":
-        # intensities stand for structure and scale: what only those could move is not released
-        columns = [path for path in columns if not mode_fixed_path(path, "lebail")]
-        state = match_intensities(state, background=False)
+        columns = tellable(columns)
+        state = match_intensities(state)
     if columns and command["cycles"] > 0:
-        state = refine(state, columns, bounds, catalog, command, outcome)
+        solve = refine if state.mode == "rietveld" else refine_matched
+        state = solve(state, columns, bounds, catalog, command, outcome)
         columns = [path for path in columns if path not in outcome.absent]
         _note_absent(catalog, outcome)
     return _report(state, command, catalog, columns, bounds, outcome)
@@ -127,19 +131,23 @@ def _report(
     esds = answer.esds() if answer is not None else {}
     parameters = parameter_rows(state, {mapped.name for mapped in representatives}, esds, bounds)
     reflections = reflection_arrays(state, seen)
+    matched = 0
+    if state.mode == "lebail":
+        squared, matched = squared_factors(state, seen, answer, outcome.inflation)
+        reflections |= squared
     tell_greatest(parameters, state.structure, seen.values, reflections)
     phases, derived = phase_rows(state, seen, answer)
     require_wanted()
     statistics = compute_statistics(
-        model.y_obs, seen.y_calc, model.sigma, n_free=len(names), y_background=seen.background
+        model.y_obs, seen.y_calc, model.sigma, n_free=len(names) + matched, y_background=seen.background
     )
-    gained = release_gains(state, catalog, columns) if command["gains"] and state.mode == "rietveld" else None
+    gained = release_gains(state, catalog, columns) if command["gains"] else None
     if gained is not None:
         derived += uncertainty_rows(seen, gained.problem, answer, catalog, parameters + derived)
     notes = [] if gained is None else gained.notes
     told = [*state.notices, *curve_notices(state.fixed_estimate)]
     meta = {
-        "parameters": parameters + derived,
+        "parameters": without_structure(parameters + derived, state.bare),
         "phases": phases,
         "covariance_names": names,
         "convergence": _ending(outcome),
@@ -152,6 +160,7 @@ def _report(
         "selectors": _freed(catalog, command["released"]),
         "engine_version": rx.__version__,
         "mode": state.mode,
+        "matched": matched,
         "esd_kind": "berar_lelann",
     }
     return state, meta, _arrays(seen, reflections) | {"covariance": covariance}

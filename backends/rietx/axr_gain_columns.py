@@ -11,7 +11,7 @@ import rietx as rx
 from axr_curves import chebyshev_rows
 from axr_marginal import AXIAL_TRIALS, ROUGHNESS_TRIALS
 from axr_names import is_term
-from axr_private import COARSE_AREA, compiled, shaped, table_of
+from axr_private import COARSE_AREA, carry_intensities, compiled, shaped, table_of
 from axr_state import State
 
 __all__ = ["AXES", "axial_steps", "background_columns", "rough_surface", "roughness_steps", "texture_steps"]
@@ -124,4 +124,7 @@ def _pattern(structure: object, instrument: object, state: State) -> np.ndarray:
 
 
 def _coarse(structure: object, instrument: object, state: State) -> Any:
-    return compiled(structure, instrument, state.pattern(), mode="rietveld", limits=state.limits, area=COARSE_AREA)
+    model = compiled(structure, instrument, state.pattern(), mode=state.mode, limits=state.limits, area=COARSE_AREA)
+    if state.mode == "lebail":
+        carry_intensities(state.reflections, model)
+    return model

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from axr_gain_columns import background_columns, roughness_steps, texture_steps
+from axr_lebail import tellable
 from axr_linear import DEFAULT, GainSettings, Problem, linearised
 from axr_marginal import AXIAL_TRIALS
 from axr_names import Catalog
@@ -73,9 +74,10 @@ def release_gains(state: State, catalog: Catalog, free: list[str], settings: Gai
             counts[name] = len(new)
         elif any(path in problem.free for path in paths):
             gains[name], counts[name] = factor * _left(problem, paths, blocked, settings.rank), 0
-    gains |= _equal(state, problem, base, rest, settings.rank)
-    counts |= {name: 1 for name in gains if name.endswith(EQUAL)}
-    _part(problem, blocked, base, rest, settings.rank, gains, counts)
+    if state.mode == "rietveld":
+        gains |= _equal(state, problem, base, rest, settings.rank)
+        counts |= {name: 1 for name in gains if name.endswith(EQUAL)}
+        _part(problem, blocked, base, rest, settings.rank, gains, counts)
     _extra(problem, catalog, base, rest, settings, gains, counts)
     return Released(gains, counts, notes, problem)
 
@@ -91,7 +93,8 @@ def _groups(
             text = f"Phase {phase.name} has too many atom parameters for release gains of single atoms."
             notes.append(("gains_limited", text))
     groups = {}
-    for name, paths in catalog.selectors.items():
+    for name, all_paths in catalog.selectors.items():
+        paths = tuple(tellable(all_paths)) if state.mode == "lebail" else all_paths
         parts = name.split(".")
         atomic = parts[0] == "phase" and (parts[2] == "atom" or parts[2] == "uiso")
         single_term = parts[0] == "background" and len(parts) > 1 and parts[1] != "fixed"
@@ -179,17 +182,18 @@ def _extra(
 ) -> None:
     """Add what no column of the model stands for yet: asymmetry from zero, texture, more background terms."""
     columns = background_columns(problem.model, settings.more_terms)
-    _, gain = solve_beside(-columns * problem.weight[:, None], base, rest, settings.rank)
+    _, gain = solve_beside(problem.following(-columns), base, rest, settings.rank)
     gains["background.more"], counts["background.more"] = problem.factor * gain, columns.shape[1]
     if "profile.SH/L" not in gains and catalog.selectors.get("profile.SH/L"):
         steps = project(base, problem.axial)
         gains["profile.SH/L"], counts["profile.SH/L"] = problem.factor * best_share(steps, rest), 1
-    if catalog.selectors.get("sample.roughness") == ():
+    matched = problem.state.mode == "lebail"
+    if not matched and catalog.selectors.get("sample.roughness") == ():
         steps = project(base, roughness_steps(problem.state) * problem.weight[:, None])
         gains["sample.roughness"], counts["sample.roughness"] = problem.factor * best_share(steps, rest), 1
     require_wanted()
     _directed(problem, base, rest, settings, gains, counts)
-    for name, steps in texture_steps(problem.state).items():
+    for name, steps in ({} if matched else texture_steps(problem.state)).items():
         gains[name] = problem.factor * best_share(project(base, steps * problem.weight[:, None]), rest)
         whole = name.split("@")[0]
         gains[whole] = max(gains[name], gains.get(whole, 0.0))
@@ -206,7 +210,7 @@ def _directed(
             gains[whole + GENERALISED], counts[whole + GENERALISED] = gains[whole], counts[whole]
     for name, columns in strain_columns(problem.state).items():
         whole = f"phase.{name}.strain{GENERALISED}"
-        _, gain = solve_beside(-columns * problem.weight[:, None], base, rest, settings.rank)
+        _, gain = solve_beside(problem.following(-columns), base, rest, settings.rank)
         gains[whole], counts[whole] = problem.factor * gain, columns.shape[1]
 
 

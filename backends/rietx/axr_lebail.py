@@ -10,50 +10,98 @@ equally.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from axr_partition import solve_nonnegative
-from axr_private import carry_intensities, compiled, extract_intensities, reflection_profiles, set_intensities, table_of
-from axr_seeds import background_model, chebyshev_of
+from axr_partition import Intensities, solve_nonnegative
+from axr_private import (
+    carry_intensities,
+    compiled,
+    extract_intensities,
+    intensities_of,
+    reflection_profiles,
+    set_intensities,
+    table_of,
+)
 from axr_state import State
 from axr_wire import Refused
-from scipy.sparse import csc_array, hstack
+from rietx.refine import mode_fixed_path
+from scipy.sparse import csc_array
 
-__all__ = ["match_intensities"]
+__all__ = ["Matched", "match_intensities", "matched_at", "matched_model", "tellable"]
 
 MOST = 4000
 """Most reflections of a profile match; the normal matrix is dense."""
+_INTENSITY = re.compile(r"phases\.\d+\.(extinction|preferred_orientation\..*)|.*\.surface_roughness\..*")
 
 
-def match_intensities(state: State, *, background: bool) -> State:
-    """Return the state with the best intensities, and the best background beside them where asked.
+def tellable(paths: Iterable[str]) -> list[str]:
+    """Return the columns that a profile match can tell; for structure, scale and the like its intensities stand."""
+    return [path for path in paths if not mode_fixed_path(path, "lebail") and not _INTENSITY.fullmatch(path)]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """A model at some values whose intensities are the data's.
+
+    Args:
+        profiles: of all reflections over sigma, shape (n, r).
+        strengths: intensity of each, shape (r,).
+    """
+
+    profiles: csc_array
+    strengths: np.ndarray
+
+    @property
+    def active(self) -> np.ndarray:
+        """Return which reflections have an intensity, shape (r,), bool."""
+        return np.asarray(self.strengths > 0.0)
+
+    @property
+    def intensities(self) -> Intensities:
+        """Return what the free intensities are in the least squares."""
+        return Intensities(csc_array(self.profiles[:, self.active]))
+
+
+def matched_at(model: Any, values: dict[str, float]) -> Matched:
+    """Put the intensities that fit best at some values into a compiled model.
+
+    Raises:
+        Refused: there are too many reflections.
+    """
+    profiles = _weighted(model, reflection_profiles(model, values))
+    count = profiles.shape[1]
+    target = (model.y_obs - model.background(values)) / model.sigma
+    strengths = np.maximum(solve_nonnegative(profiles, target, count), 0.0)
+    set_intensities(model, strengths)
+    return Matched(profiles, strengths)
+
+
+def matched_model(state: State, model: Any) -> Matched:
+    """Put a state's intensities into a model of its lines, which may be one of fewer points."""
+    carry_intensities(state.reflections, model)
+    table = table_of(state.structure, state.instrument)
+    profiles = _weighted(model, reflection_profiles(model, table.decode(table.x0())))
+    return Matched(profiles, intensities_of(model))
+
+
+def _weighted(model: Any, shapes: csc_array) -> csc_array:
+    if shapes.shape[1] > MOST:
+        text = f"{shapes.shape[1]} reflections are too many for a profile match."
+        raise Refused("input", "too_many_reflections", text)
+    return csc_array(shapes.multiply((1.0 / model.sigma)[:, None]))
+
+
+def match_intensities(state: State) -> State:
+    """Return the state with the intensities that fit best.
 
     Raises:
         Refused: there are too many reflections.
     """
     model = compiled(state.structure, state.instrument, state.pattern(), mode="lebail", limits=state.limits)
-    carry_intensities(state.reflections, model)
     table = table_of(state.structure, state.instrument)
-    values = table.decode(table.x0())
-    shapes = reflection_profiles(model, values)
-    count = shapes.shape[1]
-    if count > MOST:
-        raise Refused("input", "too_many_reflections", f"{count} reflections are too many for a profile match.")
-    curve = model.background(values)
-    columns, target = shapes, model.y_obs - curve
-    if background:
-        polynomial = chebyshev_of(state.instrument.background)
-        # behind the polynomial's rows stands that of a fixed curve, which is held
-        rows = model.bkg_design[: len(polynomial.coefficients)]
-        columns = csc_array(hstack([shapes, csc_array(rows.T)]))
-        target = target + np.array([item.value for item in polynomial.coefficients]) @ rows
-    weighted = csc_array(columns.multiply((1.0 / model.sigma)[:, None]))
-    solution = solve_nonnegative(weighted, target / model.sigma, count)
-    set_intensities(model, np.maximum(solution[:count], 0.0))
-    matched = replace(state, reflections=extract_intensities(model))
-    if background:
-        instrument = state.instrument.model_copy(deep=True)
-        instrument.background = background_model(solution[count:], instrument.background)
-        matched = matched.with_models(state.structure, instrument)
-    return matched
+    matched_at(model, table.decode(table.x0()))
+    return replace(state, reflections=extract_intensities(model))

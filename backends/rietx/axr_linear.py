@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 from axr_gain_columns import axial_steps
+from axr_lebail import matched_model, tellable
 from axr_model import open_refinement
+from axr_partition import Intensities
 from axr_private import build_table, compiled, jacobian_and_residual
 from axr_state import State
+from scipy.sparse import csc_array
 
 __all__ = ["AXIAL_PATHS", "DEFAULT", "GainSettings", "Problem", "linearised"]
 
@@ -26,12 +29,14 @@ class GainSettings:
         atom_columns: most columns of atoms of one phase; a larger phase gets no gains of atoms.
         rank: columns shorter than this share of their length after projection count as dependent.
         more_terms: how many further background terms ``background.more`` stands for.
+        reflections: most intensities of a profile match that are let go; the weakest beyond are held.
     """
 
     rows: int = 20_000
     atom_columns: int = 120
     rank: float = 1e-7
     more_terms: int = 4
+    reflections: int = 2000
 
 
 DEFAULT = GainSettings()
@@ -39,7 +44,10 @@ DEFAULT = GainSettings()
 
 @dataclass(frozen=True)
 class Problem:
-    """The linearised problem: residual, named columns, and which way each may go (-1, 0 both, +1)."""
+    """The linearised problem: residual, named columns, and which way each may go (-1, 0 both, +1).
+
+    Of a profile match, what its free intensities make up for is taken out of both.
+    """
 
     state: State
     residual: np.ndarray
@@ -49,6 +57,12 @@ class Problem:
     weight: np.ndarray
     model: Any
     factor: float
+    intensities: Intensities | None = None
+
+    def following(self, changes: np.ndarray) -> np.ndarray:
+        """Return changes of the pattern, shape (rows, k), over sigma, with free intensities following."""
+        weighted = changes * self.weight[:, None]
+        return weighted if self.intensities is None else self.intensities.let_go(weighted)
 
     @cached_property
     def apart(self) -> Problem | None:
@@ -72,7 +86,7 @@ class Problem:
     @cached_property
     def axial(self) -> np.ndarray:
         """Weighted change of the pattern by each of AXIAL_TRIALS, from S/L = H/L = 0, shape (rows, trials)."""
-        return np.asarray(axial_steps(self.state) * self.weight[:, None])
+        return self.following(axial_steps(self.state))
 
 
 def linearised(
@@ -90,6 +104,7 @@ def linearised(
     state, factor = _thinned(state, settings, notes)
     table = build_table(open_refinement(state))
     free_now = set(table.set_vary(free, True)) if free else set()
+    wanted = set(tellable(wanted)) if state.mode == "lebail" else wanted
     geometry = state.instrument.geometry
     dead = geometry.axial_sl.value == 0 and geometry.axial_hl.value == 0
     wanted = {path for path in wanted if not (dead and path in AXIAL_PATHS and path not in free_now)}
@@ -102,11 +117,14 @@ def linearised(
         state.structure,
         state.instrument,
         state.pattern(),
-        mode="rietveld",
+        mode=state.mode,
         limits=state.limits,
         moving=set(table.moving_paths),
     )
+    intensities = _intensities(state, model, settings, notes) if state.mode == "lebail" else None
     jacobian, residual = jacobian_and_residual(model, table)
+    if intensities is not None:
+        jacobian, residual = intensities.let_go(jacobian), intensities.let_go(residual)
     entries = {entry.path: entry for entry in table.entries}
     names = list(table.free_paths)
     return Problem(
@@ -118,7 +136,22 @@ def linearised(
         weight=1.0 / model.sigma,
         model=model,
         factor=factor,
+        intensities=intensities,
     )
+
+
+def _intensities(state: State, model: Any, settings: GainSettings, notes: list[tuple[str, str]]) -> Intensities:
+    """Put a state's intensities into a model, and return what they are in its least squares."""
+    point = matched_model(state, model)
+    signal = point.strengths * np.sqrt(point.profiles.multiply(point.profiles).sum(axis=0))
+    active = np.flatnonzero(signal > 0.0)
+    if active.size > settings.reflections:
+        text = (
+            f"Release gains let the strongest {settings.reflections} of {active.size} intensities go, and hold others."
+        )
+        notes.append(("gains_limited", text))
+        active = np.sort(active[np.argsort(-signal[active], kind="stable")[: settings.reflections]])
+    return Intensities(csc_array(point.profiles[:, active]))
 
 
 def _thinned(state: State, settings: GainSettings, notes: list[tuple[str, str]]) -> tuple[State, float]:

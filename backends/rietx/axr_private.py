@@ -13,7 +13,8 @@ rietx 1.10.0 declares its whole interface unfrozen; what is below has, besides, 
 * the number of nodes of the axial-divergence integral (public: none; a constant made for laboratories),
 * the profile of single reflections, and of all for other intensities (public: only their sum),
 * how many small steps in a row end a fit (public: none; three, also where only the way is wanted),
-* the Jacobian that ``Refinement.suggest`` builds (public: only its ranking of single parameters).
+* the Jacobian that ``Refinement.suggest`` builds (public: only its ranking of single parameters), at any values,
+* writing values found elsewhere into a refinement object, and the factor on its esds.
 
 An upgrade of rietx starts by reading this file.
 """
@@ -35,6 +36,7 @@ from rietx.model import forward
 from rietx.model.forward import accumulate_planes, compile_model
 from rietx.optimize import lm
 from rietx.optimize.least_squares import _jacobian_for, _make_residual
+from rietx.optimize.statistics import berar_lelann_factor
 from rietx.params import vector
 from rietx.params.vector import ParameterTable
 from rietx.refine import _extract_reflections, _restore_lebail
@@ -50,14 +52,17 @@ __all__ = [
     "answer_covariance",
     "build_table",
     "carry_intensities",
+    "committed",
     "compiled",
     "extract_intensities",
+    "intensities_of",
     "jacobian_and_residual",
     "narrow",
     "reflection_profiles",
     "restored",
     "set_intensities",
     "shaped",
+    "spread_factor",
     "table_of",
 ]
 
@@ -387,10 +392,29 @@ def set_intensities(model: Any, intensities: np.ndarray) -> None:
         start = end
 
 
-def jacobian_and_residual(model: Any, table: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted Jacobian (rows, free columns) and residual (rows,) of a table's free set."""
-    theta = table.x0()
+def intensities_of(model: Any) -> np.ndarray:
+    """Return the intensities of a model for profile matching, phase after phase."""
+    return np.concatenate([np.asarray(phase.hkl_intensity, dtype=np.float64) for phase in model.phases])
+
+
+def jacobian_and_residual(model: Any, table: Any, theta: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weighted Jacobian (rows, free columns) and residual (rows,) of a table's free set.
+
+    Without ``theta`` where the table stands. In a profile match the intensities are those of the model now.
+    """
+    theta = table.x0() if theta is None else theta
     return np.asarray(_jacobian_for(model, table, "numpy")(theta)), np.asarray(_make_residual(model, table)(theta))
+
+
+def committed(ref: Any, table: Any, theta: np.ndarray) -> None:
+    """Write the values of a table's free set into it and into its refinement object's models."""
+    table.commit(theta)
+    ref._write_back(table)
+
+
+def spread_factor(residual: np.ndarray) -> float:
+    """Return the factor of Berar and Lelann (1991, doi:10.1107/S0021889890008391) on esds, as rietx's own fits have."""
+    return float(berar_lelann_factor(residual))
 
 
 def table_of(structure: Any, instrument: Any) -> Any:

@@ -282,7 +282,8 @@ def _cell_volume(cell: np.ndarray) -> float:
 def _refined(domain: dict[str, Any], index: int, phase: Any, values: dict[str, float]) -> dict[str, Any]:
     """Return our description of the phase with the refined numbers in it."""
     atoms = []
-    for number, (atom, given) in enumerate(zip(phase.atoms, domain["atoms"], strict=True)):
+    known = phase.atoms if domain["atoms"] else []
+    for number, (atom, given) in enumerate(zip(known, domain["atoms"], strict=True)):
         base = f"phases.{index}.atoms.{number}"
         atoms.append(
             {

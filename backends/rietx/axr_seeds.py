@@ -34,8 +34,11 @@ def background_model(coefficients: np.ndarray, like: Any = None) -> Any:
 def seed_scales(state: State, width: float) -> Any:
     """Return the structure with scale factors that match the data's net intensity.
 
-    A phase that comes out at nothing starts at one thousandth of its largest possible scale.
+    A phase that comes out at nothing starts at one thousandth of its largest possible scale. Without atoms there is
+    none: the intensities of a profile match stand for it.
     """
+    if state.bare:
+        return state.structure
     model = compiled(state.structure, state.instrument, state.pattern(), mode="rietveld", limits=state.limits)
     table = table_of(state.structure, state.instrument)
     values = table.decode(table.x0())

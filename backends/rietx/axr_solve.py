@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 import rietx as rx
 from axr_bounds import Limits, follow
-from axr_lebail import match_intensities
 from axr_model import open_refinement
 from axr_names import Catalog, map_path
-from axr_private import COARSE_AREA, WINDOW_AREA, Answer, answer_covariance, extract_intensities, table_of
+from axr_private import COARSE_AREA, WINDOW_AREA, Answer, answer_covariance, table_of
 from axr_state import State
 from axr_stop import StopToken
 from axr_wanted import require_wanted
 from axr_wire import Refused
 
-__all__ = ["Outcome", "refine"]
+__all__ = ["PASSES", "SHIFT_CONVERGED", "Outcome", "gone_from", "guarded", "refine"]
 
 FTOL = 1e-7
 """Relative fall of the sum of squares at which a pass ends: 0.03 esd of a single parameter at 10 000 points."""
@@ -35,9 +34,6 @@ PASSES = 3
 """A pass freezes peak windows where it starts; a fit that still moves is taken up again this often at most."""
 COARSE_FTOL = 1e-6
 """The way towards the minimum is made with narrow windows, at a tenth of the cost; the answer never is."""
-SETTLED = 1e-4
-"""Relative change of the sum of squares at which a profile match has settled."""
-_BACKGROUND = re.compile(r"instrument\.background\.c\d+")
 _LINEAR = re.compile(r"phases\.\d+\.scale|instrument\.background\.(c\d+|scale)")
 """Columns that the pattern depends on linearly: they need no way towards the minimum."""
 _ABSENT = re.compile(
@@ -90,14 +86,12 @@ def refine(
         Refused: the fit cannot go on, or passed its soft limit.
     """
     end = time.monotonic() + command["soft_seconds"]
-    if state.mode == "lebail":
-        return _matched(state, columns, bounds, catalog, command, outcome)
     if not all(_LINEAR.fullmatch(path) for path in columns):
         state, bounds, outcome.cycles = _approach(state, columns, bounds, end, command["cycles"])
     for _ in range(PASSES + 1):
         state, bounds, ref, result = _pass(state, columns, bounds, end, command["cycles"] - outcome.cycles)
         outcome.cycles += result.stages[-1].n_iterations
-        gone = _gone(columns, ref)
+        gone = gone_from(columns, ref.structure, ref.instrument)
         _take(result, ref, columns, catalog, outcome)
         if gone and len(gone) < len(columns):
             # an esd of an effect that is not there means nothing, and bends those of the others
@@ -109,31 +103,10 @@ def refine(
     return replace(state, last=_record(result, ref, command))
 
 
-def _gone(columns: list[str], ref: Any) -> list[str]:
+def gone_from(columns: list[str], structure: Any, instrument: Any) -> list[str]:
     """Return the free columns whose effect the fit took out of the model."""
-    values = {entry.path: entry.value for entry in table_of(ref.structure, ref.instrument).entries}
+    values = {entry.path: entry.value for entry in table_of(structure, instrument).entries}
     return [path for path in columns if _ABSENT.fullmatch(path) and abs(values[path]) <= _NOTHING]
-
-
-def _matched(
-    state: State, columns: list[str], bounds: Limits, catalog: Catalog, command: dict[str, Any], outcome: Outcome
-) -> State:
-    """Alternate between intensities and everything else until the sum of squares settles."""
-    linear = any(_BACKGROUND.fullmatch(path) for path in columns)
-    shapes = [path for path in columns if not _BACKGROUND.fullmatch(path)]
-    end = time.monotonic() + command["soft_seconds"]
-    state = match_intensities(state, background=linear)
-    outcome.status, outcome.converged, before = "converged", not shapes, math.inf
-    while shapes and outcome.cycles < command["cycles"]:
-        state, bounds, ref, result = _pass(state, columns, bounds, end, command["cycles"] - outcome.cycles)
-        outcome.cycles += max(result.stages[-1].n_iterations, 1)
-        _take(result, ref, columns, catalog, outcome)
-        state = match_intensities(state, background=linear)
-        after = 2.0 * result.stages[-1].cost_final
-        if abs(before - after) <= SETTLED * after:
-            break
-        before, outcome.converged, outcome.status = after, False, "max_iter"
-    return state
 
 
 def _approach(state: State, columns: list[str], bounds: Limits, end: float, budget: int) -> tuple[State, Limits, int]:
@@ -141,7 +114,7 @@ def _approach(state: State, columns: list[str], bounds: Limits, end: float, budg
     ref = open_refinement(state)
     ref.extra_bounds = bounds
     stage = rx.Stage("approach", [], max_iter=budget, ftol=COARSE_FTOL)
-    with _guarded(end - time.monotonic()) as token:
+    with guarded(end - time.monotonic()) as token:
         ref.set_vary(columns, True)
         cycles = ref.approach(
             state.pattern(), stage, mode=state.mode, limits=state.limits, cancel=token, area=COARSE_AREA
@@ -154,9 +127,8 @@ def _pass(state: State, columns: list[str], bounds: Limits, end: float, budget: 
     """Run one least-squares pass; return where it ended, the limits as seen from there, and rietx's objects."""
     ref = open_refinement(state)
     ref.extra_bounds = bounds
-    # a profile match solves for its intensities itself: rietx shall not touch them
-    stage = rx.Stage("step", [], max_iter=max(budget, 1), ftol=FTOL, lebail_cycles=0)
-    with _guarded(end - time.monotonic()) as token:
+    stage = rx.Stage("step", [], max_iter=max(budget, 1), ftol=FTOL)
+    with guarded(end - time.monotonic()) as token:
         ref.set_vary(columns, True)
         result = ref.run_stage(
             state.pattern(),
@@ -168,13 +140,11 @@ def _pass(state: State, columns: list[str], bounds: Limits, end: float, budget: 
             window_area_tol=WINDOW_AREA,
         )
     moved = state.with_models(ref.structure, ref.instrument)
-    if state.mode == "lebail":
-        moved = replace(moved, reflections=extract_intensities(ref._model))
     return moved, follow(bounds, state, moved), ref, result
 
 
 @contextlib.contextmanager
-def _guarded(seconds: float) -> Iterator[Any]:
+def guarded(seconds: float) -> Iterator[Any]:
     """Give a token that stops the fit after a while, and turn what rietx raises into refusals."""
     token = StopToken()
     timer = threading.Timer(max(seconds, 0.0), token.cancel)

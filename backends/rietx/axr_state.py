@@ -76,6 +76,11 @@ class State:
             excluded_regions=[list(region) for region in self.excluded],
         )
 
+    @property
+    def bare(self) -> list[str]:
+        """Names of the phases of which the cell alone is known, and no atom."""
+        return [str(phase["name"]) for phase in self.domain if not phase["atoms"]]
+
     def used(self) -> np.ndarray:
         """Return the mask of the points that are fitted, shape (n,), bool."""
         mask = np.ones(self.x.size, dtype=bool)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import rietx as rx
 from axr_phases import phase_index
-from axr_private import COARSE_AREA, compiled, table_of
+from axr_private import COARSE_AREA, carry_intensities, compiled, table_of
 from axr_state import State
 from axr_stephens import stephens_basis
 from rietx.crystallography.stephens import S_NAMES, monomial_matrix, strain_width_deg
@@ -72,8 +72,11 @@ def strain_columns(state: State) -> dict[str, np.ndarray]:
         _make_general(phase)
         structure = rx.Structure(phases=[phase])
         model = compiled(
-            structure, state.instrument, state.pattern(), mode="rietveld", limits=state.limits, area=COARSE_AREA
+            structure, state.instrument, state.pattern(), mode=state.mode, limits=state.limits, area=COARSE_AREA
         )
+        if state.mode == "lebail":
+            own = [item | {"phase_index": 0} for item in state.reflections if item["phase_index"] == index]
+            carry_intensities(own, model)
         values = table_of(structure, state.instrument)
         found[state.structure.phases[index].name] = _derivatives(model, values.decode(values.x0()), phase)
     return found

@@ -1,4 +1,4 @@
-"""Bounded least squares after Levenberg and Marquardt that says honestly how it ended. numpy only.
+"""Bounded least squares after Levenberg and Marquardt that says honestly how it ended. numpy and scipy only.
 
 GSAS-II's own driver accepts rising sums of squares, clamps values after the fit and calls a stuck fit a success.
 Here limits are part of every step, a step is taken when the sum falls, and convergence means that the full
