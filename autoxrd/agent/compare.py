@@ -158,7 +158,7 @@ def _carried_out(
     session = get_engine(other).start()
     try:
         snapshot = prepared(session, job)
-        snapshot, result = session.execute(snapshot, replace(root_command(job.start), gains=False))
+        snapshot, result = session.execute(snapshot, replace(root_command(job.start, job.mode), gains=False))
         listener(Prepared(other, root))
         parent = root
         for action, state in path:

@@ -111,7 +111,7 @@ class Controller:
         if root is not None:
             return root
         began, before = time.monotonic(), self._session.engine_seconds
-        snapshot, command = prepared(self._session, self._job), root_command(self._job.start)
+        snapshot, command = prepared(self._session, self._job), root_command(self._job.start, self._job.mode)
         self._foresight.started(snapshot, command)
         snapshot, result = self._session.execute(snapshot, command)
         state = self._state(snapshot, result, stage=Stage.QC, parent=None)
@@ -237,8 +237,9 @@ class Controller:
         action: Action | None = None,
     ) -> FitState:
         artifacts = self._graph.artifacts
-        # of several histograms there is no profile match yet
-        matched = self._job.policy.measures.reachable_rwp_after if not self._job.others else ()
+        # of several histograms there is no profile match yet, and a profile match is its own
+        aside = self._job.others or self._job.profile_match
+        matched = () if aside else self._job.policy.measures.reachable_rwp_after
         match = action is not None and action.kind in matched
         if match or (action is not None and action.kind is ActionKind.JOINT):
             self._foresight.closing(snapshot, matched=match)

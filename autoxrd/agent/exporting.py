@@ -7,11 +7,14 @@ from autoxrd.domain.state import FitState
 from autoxrd.engines.protocol import EngineSession, Snapshot
 from autoxrd.engines.registry import get_engine
 from autoxrd.errors import EngineError
+from autoxrd.gates.matching import is_match
 from autoxrd.store.writing import GraphWriter
 
 __all__ = ["export_files", "export_kinds"]
 
 _EXPORTS = ("native", "topas", "hkl")
+_STRUCTURAL = ("topas",)
+"""Input of a refinement with atoms, which a profile match has none of."""
 
 
 def export_kinds(engine: str) -> tuple[str, ...]:
@@ -26,6 +29,8 @@ def export_files(session: EngineSession, graph: GraphWriter, state: FitState) ->
     files: dict[str, bytes] = {}
     notices: list[Notice] = []
     for kind in export_kinds(state.engine):
+        if kind in _STRUCTURAL and is_match(state):
+            continue
         try:
             written = session.export(snapshot, [kind])
         except EngineError as error:

@@ -15,6 +15,7 @@ from autoxrd.engines.encoding import structure_json
 from autoxrd.engines.protocol import Edit, EngineCommand, EngineResult, EngineSession, Snapshot
 from autoxrd.errors import EngineError, PlannerError
 from autoxrd.gates.known import known_cell_features
+from autoxrd.gates.matching import returning
 from autoxrd.gates.policy import plausibility_limits
 from autoxrd.gates.shapes import ESTIMATE, LISTS, Shape, shape_of
 from autoxrd.primitives import canonical_json
@@ -35,7 +36,7 @@ __all__ = [
     "reshaping",
 ]
 
-NOT_EXECUTED = frozenset({ActionKind.SWITCH_PROFILE, ActionKind.PROFILE_MATCH})
+NOT_EXECUTED = frozenset({ActionKind.SWITCH_PROFILE})
 """Kinds that the rules know and no engine command carries out: to run them would do something else than they say."""
 
 PROFILE_MATCH = EngineCommand(cycles=20, mode="lebail", gains=False)
@@ -56,9 +57,14 @@ def prepared(session: EngineSession, job: Job) -> Snapshot:
 
 
 def released_after(action: Action, parent: FitState) -> tuple[str, ...]:
-    """Return what is free after an action: cumulative, less what a freeze, a removed phase or a rival takes away."""
+    """Return what is free after an action: cumulative, less what a freeze, a removed phase or a rival takes away.
+
+    What a profile match moved is held again where it found it: beside the structure it was not free.
+    """
     if action.kind is ActionKind.FREEZE:
         return tuple(s for s in parent.released if s not in action.parameters)
+    if action.kind is ActionKind.PROFILE_MATCH:
+        return tuple(dict.fromkeys((*parent.released, *returning(parent))))
     kept = tuple(s for s in parent.released if s not in action.instead_of)
     for key in _LEAVING.get(action.kind, ()):
         if key in action.settings:
@@ -94,7 +100,14 @@ def command_for(action: Action, parent: FitState, job: Job, seen: Seen) -> Engin
     bounds = {b.selector: b for b in (*parent.bounds, *action.bounds)}
     edits = _edits(action, parent, job, seen)
     cycles = _JOINT_CYCLES if action.kind is ActionKind.JOINT else _STEP_CYCLES
-    return EngineCommand(released=released, bounds=tuple(bounds.values()), cycles=cycles, edits=edits, gains=True)
+    return EngineCommand(
+        released=released,
+        bounds=tuple(bounds.values()),
+        cycles=cycles,
+        edits=edits,
+        mode=job.mode,
+        match_first=action.parameters if action.kind is ActionKind.PROFILE_MATCH else (),
+    )
 
 
 def _edits(action: Action, parent: FitState, job: Job, seen: Seen) -> tuple[Edit, ...]:
@@ -181,13 +194,14 @@ def reachable_rwp(session: EngineSession, snapshot: Snapshot) -> Feature:
     return Feature(value=weighted_profile_r(result.y_obs, result.sigma, result.y_calc), n_used=result.x.size)
 
 
-def _context(histogram: Histogram, job: Job) -> MeasureContext:
+def _context(histogram: Histogram, job: Job, matched: int | None = None) -> MeasureContext:
     return MeasureContext(
         instrument=histogram.instrument,
         initial={s.name: s for s in job.phases},
         axis=histogram.pattern.axis,
         sigma_origin=histogram.pattern.sigma_origin,
         limits=plausibility_limits(job.policy),
+        matched=matched,
     )
 
 
@@ -210,7 +224,8 @@ def measure_state(
         action: what was done; None for the root.
         files: artifact ids of ``snapshot``, ``arrays`` and ``structures``.
     """
-    contexts = {histogram.name: _context(histogram, job) for histogram in job.histograms}
+    matched = result.matched if job.profile_match else None
+    contexts = {histogram.name: _context(histogram, job, matched) for histogram in job.histograms}
     if result.histograms:
         measures = measure_several(result, contexts)
     else:

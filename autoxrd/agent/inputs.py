@@ -74,6 +74,7 @@ class Request(Measured):
         external: a standard that was measured and refined apart.
         known_cells: the phases whose cell is certified, named in the same way.
         others: further patterns of the same sample, refined together with the first.
+        profile_match: fit the lines of the cells without a structural model (Le Bail, Pawley).
     """
 
     structures: tuple[Path, ...] = ()
@@ -88,6 +89,7 @@ class Request(Measured):
     external: ExternalRequest | None = None
     known_cells: tuple[KnownCell, ...] = ()
     others: tuple[Measured, ...] = ()
+    profile_match: bool = False
 
 
 def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
@@ -106,11 +108,13 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         raise EngineUnavailable("engine_unavailable", f"The engine {request.engine} cannot be used: {version}.")
     planner = planner_info(request.planner)
     settings = _planner_settings(planner, request.planner_settings)
+    if request.profile_match:
+        _check_match(request, planner)
     if request.others:
         _check_several(request, engine.capabilities())
     axes = engine.capabilities().axes
     pattern, instrument = _measured(request, request, axes)
-    structures, candidates = _structures(request.structures, request.candidates)
+    structures, candidates = _structures(request.structures, request.candidates, lattice=request.profile_match)
     known, structures, said = certified(request.known_cells, structures)
     others, told = _others(request, axes)
     engine_settings = _engine_settings(request, pattern, request.form_factors) | _seeds(instrument)
@@ -134,8 +138,24 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         standard=standard,
         known_cells=known,
         others=others,
+        profile_match=request.profile_match,
     )
     return job, _sources(request)
+
+
+def _check_match(request: Request, planner: PlannerInfo) -> None:
+    """Refuse what a profile match cannot have: it knows no structure, so no amounts and no choice between phases."""
+    refused = {
+        "--candidate": (bool(request.candidates), "phases are told from one another by their structures"),
+        "--standard": (request.standard is not None, "amounts come from structures"),
+        "--with": (bool(request.others), "what several patterns share is a structure"),
+    }
+    for option, (given, why) in refused.items():
+        if given:
+            raise UserInputError("profile_match_alone", f"{option} does not go with --profile-match: {why}.")
+    if planner.needs_model:
+        text = f"The planner {planner.name!r} knows structures only; a profile match is made by 'rules' or by hand."
+        raise UserInputError("profile_match_planner", text)
 
 
 def _measured(given: Measured, request: Request, axes: Sequence[str]) -> tuple[Pattern, Instrument]:
@@ -204,7 +224,7 @@ def _planner_settings(planner: PlannerInfo, given: Mapping[str, Any]) -> dict[st
 
 
 def _structures(
-    given: Sequence[Path], candidates: Sequence[Path]
+    given: Sequence[Path], candidates: Sequence[Path], *, lattice: bool = False
 ) -> tuple[tuple[CrystalStructure, ...], tuple[CrystalStructure, ...]]:
     """Read the structures believed to be there, and the candidates; names are unique over both."""
     if not given and not candidates:
@@ -212,7 +232,7 @@ def _structures(
             "structure_missing",
             "No structure was given; name at least one CIF with --structure, or several with --candidate.",
         )
-    first = [structure for path in given for structure in read_structures(path)]
+    first = [structure for path in given for structure in read_structures(path, lattice=lattice)]
     named = name_structures([*first, *(structure for path in candidates for structure in read_structures(path))])
     return named[: len(first)], named[len(first) :]
 

@@ -93,6 +93,7 @@ class Job:
         start: another job's model to begin with; None begins with the structures.
         others: further histograms of the same sample, each with its name and settings; ``pattern``, ``instrument`` and
             ``engine_settings`` are those of the first, `FIRST`.
+        profile_match: the lines are fitted with free intensities; the structures are cells without atoms.
     """
 
     pattern: Pattern
@@ -120,6 +121,12 @@ class Job:
     known_cells: tuple[KnownCell, ...] = ()
     start: Start | None = None
     others: tuple[Histogram, ...] = ()
+    profile_match: bool = False
+
+    @property
+    def mode(self) -> str:
+        """How the engine calculates intensities in all states of the job."""
+        return "lebail" if self.profile_match else "rietveld"
 
     @property
     def histograms(self) -> tuple[Histogram, ...]:
@@ -158,6 +165,7 @@ class Job:
             | _standard_record(self.standard)
             | ({"known_cells": _KNOWN_CELLS.dump_python(self.known_cells, mode="json")} if self.known_cells else {})
             | ({} if self.start is None else {"start": {"sha256": files["start"], **self.start.source}})
+            | ({"profile_match": True} if self.profile_match else {})
             | ({"histograms": {h.name: dict(h.settings) for h in self.others}} if self.others else {}),
             engine={"name": self.engine, "version": self.engine_version},
             planner={"name": self.planner, "version": self.planner_version, **_settings(self.planner_settings)},
@@ -210,6 +218,7 @@ class Job:
             known_cells=_KNOWN_CELLS.validate_python(record.settings.get("known_cells", ())),
             start=decode_start(artifacts.get(record.files["start"])) if "start" in record.files else None,
             others=others,
+            profile_match=bool(record.settings.get("profile_match", False)),
         )
 
 

@@ -100,7 +100,7 @@ def _replay(
     session: EngineSession, job: Job, root_id: str, root: FitState, path: list[tuple[Action, FitState, str]]
 ) -> list[ReplayStep]:
     snapshot = prepared(session, job)
-    snapshot, result = session.execute(snapshot, root_command(job.start))
+    snapshot, result = session.execute(snapshot, root_command(job.start, job.mode))
     steps = [_compare(job, "root", root_id, root, snapshot, result)]
     parent = root
     for action, state, state_id in path:

@@ -207,6 +207,7 @@ def _job_info(job: Job, command: str, created: str, histogram: Histogram) -> Job
         detection_esds=job.policy.audit.phase_significance,
         fraction_error=job.policy.audit.fraction_error,
         external_error=job.policy.audit.external_error,
+        profile_match=job.profile_match,
     )
 
 

@@ -117,8 +117,8 @@ def _values(state: FitState, kept: tuple[str, ...], held: frozenset[str]) -> lis
     return found
 
 
-def root_command(start: Start | None) -> EngineCommand:
+def root_command(start: Start | None, mode: str = "rietveld") -> EngineCommand:
     """Return the command that makes a job's root state of the prepared model; it evaluates and refines nothing."""
     if start is None:
-        return EngineCommand(cycles=0)
-    return EngineCommand(cycles=0, released=start.released, bounds=start.bounds, edits=start.edits)
+        return EngineCommand(cycles=0, mode=mode)
+    return EngineCommand(cycles=0, released=start.released, bounds=start.bounds, edits=start.edits, mode=mode)

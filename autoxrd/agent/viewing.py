@@ -8,6 +8,8 @@ from autoxrd.domain.action import Action, ActionKind
 from autoxrd.domain.decision import GateCheck
 from autoxrd.domain.state import FitState
 from autoxrd.engines.registry import get_engine
+from autoxrd.gates.histograms import histograms_of
+from autoxrd.gates.matching import is_match
 from autoxrd.gates.policy import Policy
 from autoxrd.gates.preflight import known_parameters, preflight
 from autoxrd.planners.protocol import AttemptView, GraphView, JobContext
@@ -53,10 +55,15 @@ def check_action(action: Action, view: GraphView, policy: Policy) -> tuple[GateC
         known_parameters=known_parameters(parent),
         rejected=[a.action for a in view.children(action.parent) if not a.accepted],
     )
-    if action.kind in NOT_EXECUTED or not _engine_can(action, parent):
+    if action.kind in NOT_EXECUTED or not _engine_can(action, parent) or not _can_match(action, parent):
         text = f"no command of the engine {parent.engine} carries out {action.kind.value}"
         return (*checks, GateCheck(rule="preflight.kind", passed=False, codes=("kind_not_executed",), text=text))
     return checks
+
+
+def _can_match(action: Action, parent: FitState) -> bool:
+    """Tell whether a profile match is a step from a state: it leads from a structure back to it, of one histogram."""
+    return action.kind is not ActionKind.PROFILE_MATCH or not (is_match(parent) or histograms_of(parent))
 
 
 def _engine_can(action: Action, parent: FitState) -> bool:

@@ -153,6 +153,8 @@ def print_finished(finished: Finished, directory: Path) -> None:
         f"{sum(s.accepted for s in report.steps)} steps accepted, "
         f"{sum(not s.accepted for s in report.steps)} rejected, {report.wall_seconds:.0f} s"
     )
+    if report.job.profile_match:
+        console.print("A profile match: intensities are free, so that only positions and shapes of lines are tested.")
     table = Table(box=None, pad_edge=False)
     for heading in ("phase", "space group", "a", "b", "c", "weight %", "R_Bragg %"):
         table.add_column(heading, justify="left" if heading in ("phase", "space group") else "right")

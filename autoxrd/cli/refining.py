@@ -55,6 +55,13 @@ _With = Annotated[
         show_default=False,
     ),
 ]
+_Match = Annotated[
+    bool,
+    typer.Option(
+        "--profile-match",
+        help="Fit the lines of the cells without a structural model (Le Bail, Pawley); a CIF needs no atoms then.",
+    ),
+]
 _Instrument = Annotated[Path | None, typer.Option("--instrument", "-i", help="GSAS .prm or GSAS-II .instprm file.")]
 _Anode = Annotated[str | None, typer.Option("--anode", help="X-ray tube: Cu, Co, Mo, Cr, Fe, Ag.")]
 _Wavelength = Annotated[
@@ -143,6 +150,7 @@ class Measured(Common):
 
     pattern: _Pattern = None
     others: _With = field(default_factory=list)
+    profile_match: _Match = False
 
 
 @takes(measured=Measured, asked=modelling.Asked)
@@ -178,7 +186,8 @@ def _request(measured: Measured, **choices: Any) -> Request:
     if measured.pattern is None:
         raise UserInputError("pattern_missing", "No pattern was given; name the file with the measured data.")
     others = tuple(further_of(text) for text in measured.others)
-    return replace(request_of(measured, measured.pattern, **choices), others=others)
+    request = request_of(measured, measured.pattern, **choices)
+    return replace(request, others=others, profile_match=measured.profile_match)
 
 
 def request_of(measured: Common, pattern: Path, **choices: Any) -> Request:

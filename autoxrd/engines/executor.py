@@ -372,4 +372,4 @@ def command_json(command: EngineCommand) -> dict[str, object]:
         "mode": command.mode,
         "gains": command.gains,
         "edits": [{"kind": edit.kind, "values": dict(edit.values)} for edit in command.edits],
-    }
+    } | ({"match_first": list(command.match_first)} if command.match_first else {})

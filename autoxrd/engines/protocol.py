@@ -75,6 +75,8 @@ class EngineCommand:
         cycles: largest number of least-squares cycles; 0 evaluates only.
         edits: model changes made before refining, in order.
         mode: ``rietveld`` or ``lebail``.
+        match_first: selectors of a profile match that is made before, from the edited state; the command goes on from
+            where that ends, with the structure again.
     """
 
     released: tuple[str, ...] = ()
@@ -84,6 +86,7 @@ class EngineCommand:
     mode: str = "rietveld"
     gains: bool = True
     """Also report the release gains of what is not free."""
+    match_first: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from autoxrd.domain.action import ActionKind
 from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_LEVERAGE, MASS_ABSORPTION
 from autoxrd.domain.state import FitState
 from autoxrd.gates.known import doubted_cells
+from autoxrd.gates.matching import is_match, match_findings
 from autoxrd.gates.metrics import read_metric
 from autoxrd.gates.model_class import AuditFinding, misfit_beyond_noise, wrong_kind
 from autoxrd.gates.policy_model import Policy
@@ -72,6 +73,9 @@ def final_audit(
     found = _Findings()
     for abstain, finding in wrong_kind(state, policy.model_class, suspects):
         found.take(finding, abstain=abstain)
+    if is_match(state):
+        for abstain, finding in match_findings(state):
+            found.take(finding, abstain=abstain)
     _audit_violations(state, found)
     _audit_convergence(state, policy, found, last_kind)
     _audit_peaks(state, policy, found)
@@ -155,6 +159,8 @@ def _audit_peaks(state: FitState, policy: Policy, found: _Findings) -> None:
             limits.missing_abstain,
         ),
     }
+    if is_match(state):
+        words.pop("missing_peak_ratio")
     for metric, (code, text, warn, abstain) in words.items():
         reading = read_metric(state, metric)
         if reading.level is None:

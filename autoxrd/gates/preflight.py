@@ -45,7 +45,6 @@ _WITHOUT_PARAMETERS = frozenset(
         ActionKind.EXCLUDE_REGION,
         ActionKind.SWITCH_PROFILE,
         ActionKind.BACKGROUND_MODEL,
-        ActionKind.PROFILE_MATCH,
     }
 )
 """Kinds whose content stands in ``settings``, or that take what is free already."""

@@ -11,6 +11,7 @@ from autoxrd.domain.naming import HISTOGRAM
 from autoxrd.domain.state import FitState, UnexplainedPeak, Violation
 from autoxrd.gates.histograms import histograms_of
 from autoxrd.gates.limits import BoundIndex
+from autoxrd.gates.matching import returning
 from autoxrd.gates.metrics import is_timed, read_metric
 from autoxrd.gates.policy_model import Limits, Policy
 from autoxrd.gates.selectors import resolve_all
@@ -92,6 +93,8 @@ def _not_finite(candidate: FitState) -> list[Fault]:
 def _freed_beyond(action: Action, parent: FitState, candidate: FitState) -> list[Fault]:
     """What the engine freed must lie inside what was asked for, earlier steps included."""
     asked = [*parent.released, *action.parameters]
+    if action.kind is ActionKind.PROFILE_MATCH:
+        asked += returning(parent)
     names = [p.name for p in candidate.parameters]
     free = [p.name for p in candidate.parameters if p.released and not p.derived]
     asked_names = set(resolve_all(asked, names))

@@ -116,6 +116,8 @@ def _u_equivalent(atom: AtomSite, structure: CrystalStructure) -> float | None:
 
 
 def _atoms(block: gemmi.cif.Block, structure: CrystalStructure, esds: _Esds) -> None:
+    if not structure.atoms:  # a profile match: a loop may not be empty
+        return
     types = block.init_loop("_atom_type_", ["symbol"])
     for species in dict.fromkeys(a.species for a in structure.atoms):
         types.add_row([_text(species)])
@@ -147,12 +149,16 @@ def _reflections(block: gemmi.cif.Block, inp: ReportInput, index: int) -> None:
     mine = np.flatnonzero((r.phase == index) & (r.line == 0))
     if not mine.size:
         return
-    names = ["index_h", "index_k", "index_l", "symmetry_multiplicity", "d_spacing", "F_squared_calc"]
+    measured = r.f2_esd
+    kind = ["F_squared_calc"] if measured is None else ["F_squared_meas", "F_squared_sigma"]
+    names = ["index_h", "index_k", "index_l", "symmetry_multiplicity", "d_spacing", *kind]
     loop = block.init_loop("_refln_", names)
     columns = [[str(int(v)) for v in r.hkl[mine, j]] for j in range(3)]
     columns.append([str(int(v)) for v in r.multiplicity[mine]])
     columns.append([number(float(v), digits=7) for v in r.d_angstrom[mine]])
     columns.append([number(float(v), digits=6) for v in r.f2_calc[mine]])
+    if measured is not None:
+        columns.append([number(float(v), digits=4) for v in measured[mine]])
     loop.set_all_values(columns)
 
 
@@ -203,7 +209,7 @@ def _refinement(block: gemmi.cif.Block, inp: ReportInput) -> None:
             ("_pd_proc_ls_prof_wR_factor", number(q.rwp)),
             ("_pd_proc_ls_prof_wR_expected", number(q.rexp)),
             ("_pd_proc_ls_profile_function", _text("Thompson-Cox-Hastings pseudo-Voigt")),
-            ("_pd_calc_method", _text("Rietveld")),
+            ("_pd_calc_method", _text("Pawley profile match" if inp.job.profile_match else "Rietveld")),
         ],
     )
 

@@ -88,6 +88,17 @@ CITATIONS: dict[str, Citation] = {
         "powder diffraction. Mater. Res. Bull. 23, 447–452.",
         "10.1016/0025-5408(88)90019-0",
     ),
+    "pawley": Citation(
+        "Pawley, 1981",
+        "Pawley, G. S. (1981). Unit-cell refinement from powder diffraction scans. J. Appl. Cryst. 14, 357–361.",
+        "10.1107/S0021889881009618",
+    ),
+    "de_wolff": Citation(
+        "de Wolff, 1968",
+        "de Wolff, P. M. (1968). A simplified criterion for the reliability of a powder pattern indexing. "
+        "J. Appl. Cryst. 1, 108–113.",
+        "10.1107/S002188986800508X",
+    ),
     "hoelzer": Citation(
         "Hölzer et al., 1997",
         "Hölzer, G., Fritsch, M., Deutsch, M., Härtwig, J. & Förster, E. (1997). Kα₁,₂ and Kβ₁,₃ X-ray emission "

@@ -137,12 +137,20 @@ def _procedure(inp: ReportInput, cite: _Cited) -> str:
     rejected = sum(not s.accepted for s in inp.steps)
     tries = f"{len(inp.steps)} attempt{'s' * (len(inp.steps) != 1)}"
     le_bail = (
-        f" Profile matching without a structural model {cite('le_bail')} came first."
+        f" In between, cells and profile were brought in by profile matching without a structural model"
+        f" {cite('le_bail', 'pawley')}; the structures were refined from there."
         if any(s.action.kind is ActionKind.PROFILE_MATCH for s in path)
         else ""
     )
+    model = f"The structural model was refined by the Rietveld method {cite('rietveld')}"
+    if inp.job.profile_match:
+        model = (
+            f"The pattern was fitted without a structural model by profile matching {cite('le_bail', 'pawley')}: lines"
+            " stand where the cells have them, their intensities are free, none below zero, and are solved for with"
+            " everything else in one least squares. It was done"
+        )
     return (
-        f"The structural model was refined by the Rietveld method {cite('rietveld')} with {engine} "
+        f"{model} with {engine} "
         f"{inp.state.engine_version}{own}, driven by AutoXRD {inp.job.versions.get('autoxrd', '')}".rstrip()
         + f" (planner {inp.job.planner}, gate policy {inp.job.policy_name}). Parameters were released one group at a "
         f"time after the guidelines of the IUCr Commission on Powder Diffraction {cite('mccusker')}; a step was kept "
@@ -203,6 +211,8 @@ def _refined(inp: ReportInput, rows: tuple[ParameterRow, ...], cite: _Cited) -> 
     held = inp.state.complexity.n_estimated
     counted = f" ({held} of them those that the estimated background counts as)" if held else ""
     count = f"{quality.n_parameters} parameters{counted} against {quality.n_points} points"
+    if inp.job.profile_match:
+        count = f"{quality.n_parameters} parameters, intensities among them, against {quality.n_points} points"
     return ("; ".join(parts) + f": {count}.") if parts else f"The last cycle refined {count}."
 
 
@@ -235,7 +245,7 @@ def _result(inp: ReportInput, cite: _Cited) -> str:
             f"beside the fit: {number(100 * inp.job.fraction_error)} % by weight at one half, as the square root of "
             "w(1 - w)."
         )
-    return text + _certified(inp) + _standard(inp, cite)
+    return text + _certified(inp) + _standard(inp, cite) + _lattice(inp, cite)
 
 
 def _certified(inp: ReportInput) -> str:
@@ -270,6 +280,24 @@ def _edges(phase: PhaseSummary) -> str:
     names = {"alpha": "α", "beta": "β", "gamma": "γ"}
     angles = [f"{names[k]} = {number(cell[k].value, digits=7)}°" for k in names if cell[k].value not in (90.0, 120.0)]
     return ", ".join([*told.values(), *angles])
+
+
+def _lattice(inp: ReportInput, cite: _Cited) -> str:
+    """Write what a profile match proves of its lattice."""
+    if not inp.job.profile_match:
+        return ""
+    value = {name: f.value for name, f in inp.state.features.items() if f.value is not None}
+    text = ""
+    if "match.lines" in value:
+        text = (
+            f" Of {value['match.lines']:.0f} calculated lines that can be told apart,"
+            f" {value.get('match.lines_seen', 0.0):.0f} have an intensity."
+        )
+    merit = inp.state.features.get("match.figure_of_merit")
+    if merit is not None and merit.value is not None:
+        text += f" The figure of merit of the lattice {cite('de_wolff')} is {number(merit.value, digits=3)}"
+        text += f" ({merit.reason})." if merit.reason else "."
+    return text + " Weight fractions and agreement of intensities do not exist without a structure."
 
 
 def _standard(inp: ReportInput, cite: _Cited) -> str:

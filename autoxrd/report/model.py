@@ -56,6 +56,8 @@ class ReflectionColumns(Protocol):
     def f2_calc(self) -> FloatArray: ...  # noqa: D102
     @property
     def multiplicity(self) -> NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def f2_esd(self) -> FloatArray | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ class JobInfo:
         detection_esds: a weight fraction below this many esds is not detected, by the policy.
         fraction_error: standard uncertainty of a weight fraction beside its esd, by the policy.
         external_error: relative standard uncertainty of what an external standard gives beside its esd, by the policy.
+        profile_match: intensities are free: no structure was refined.
     """
 
     pattern_name: str
@@ -102,6 +105,7 @@ class JobInfo:
     detection_esds: float = 3.0
     fraction_error: float = 0.01
     external_error: float = 0.025
+    profile_match: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

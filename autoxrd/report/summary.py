@@ -118,6 +118,20 @@ class UnexplainedPeakReport(Boundary):
     """Which of several histograms has it; not written where there is one."""
 
 
+class MatchReport(Boundary):
+    """What a profile match shows of its lattices; intensities are free, so that agreement alone proves nothing."""
+
+    lines: int
+    """Calculated lines in the range that can be told apart."""
+    lines_seen: int
+    """Of these, with an intensity above the noise."""
+    figure_of_merit: float | None
+    """De Wolff (1968), doi:10.1107/S002188986800508X: lines at random have 2, a right cell more than 10; null where too
+    few lines stand out."""
+    figure_of_merit_of: str
+    """How many observed lines it is of, and by how many calculated ones they are explained."""
+
+
 class StepCounts(Boundary):
     """How many attempts were accepted and rejected."""
 
@@ -147,6 +161,8 @@ class ReportSummary(Boundary):
     """Of the first histogram where there are several."""
     histograms: list[HistogramReport] = Field(default_factory=list, exclude_if=lambda items: not items)
     """Each of several histograms; not written where there is one."""
+    match: MatchReport | None = Field(default=None, exclude_if=lambda match: match is None)
+    """Of a profile match; not written of a structure."""
     unexplained_peak_ratio: float | None
     unexplained_peaks: list[UnexplainedPeakReport]
     warnings: list[CodedText]
@@ -246,6 +262,19 @@ def _histogram(name: str, seen: ReportInput) -> HistogramReport:
     )
 
 
+def _match(inp: ReportInput) -> MatchReport | None:
+    features = inp.state.features
+    if not inp.job.profile_match or "match.lines" not in features:
+        return None
+    merit = features["match.figure_of_merit"]
+    return MatchReport(
+        lines=round(features["match.lines"].value or 0.0),
+        lines_seen=round(features["match.lines_seen"].value or 0.0) if "match.lines_seen" in features else 0,
+        figure_of_merit=merit.value,
+        figure_of_merit_of=merit.reason,
+    )
+
+
 def build_summary(inp: ReportInput, files: Mapping[str, str]) -> ReportSummary:
     """Build the ``--json`` object.
 
@@ -263,6 +292,7 @@ def build_summary(inp: ReportInput, files: Mapping[str, str]) -> ReportSummary:
         amorphous=amorphous_report(inp),
         instrument=_instrument(next(iter(inp.histograms.values()), inp)),
         histograms=[_histogram(name, seen) for name, seen in inp.histograms.items()],
+        match=_match(inp),
         unexplained_peak_ratio=ratio.value if ratio and ratio.available else None,
         unexplained_peaks=[
             UnexplainedPeakReport(

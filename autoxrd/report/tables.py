@@ -62,7 +62,10 @@ def line_name(instrument: Instrument, index: int) -> str:
 
 
 def reflections_csv(inp: ReportInput) -> bytes:
-    """Write the reflections of all phases and lines; ``line`` is the wavelength in angstrom as the job started."""
+    """Write the reflections of all phases and lines; ``line`` is the wavelength in angstrom as the job started.
+
+    Of a profile match ``f2`` is measured, on a scale of its own, and has an esd; zero where there is no intensity.
+    """
     r = inp.reflections
     names = [p.name for p in inp.state.phases]
     header = [
@@ -78,11 +81,13 @@ def reflections_csv(inp: ReportInput) -> bytes:
         "intensity",
         "f2",
     ]
+    esds = r.f2_esd
+    header += [] if esds is None else ["f2_esd"]
     rows = (
         [
             names[int(r.phase[i])], *(int(v) for v in r.hkl[i]), int(r.multiplicity[i]), float(r.d_angstrom[i]),
             float(r.position[i]), line_name(inp.job.instrument, int(r.line[i])), float(r.fwhm[i]),
-            float(r.intensity[i]), float(r.f2_calc[i]),
+            float(r.intensity[i]), float(r.f2_calc[i]), *([] if esds is None else [float(esds[i])]),
         ]
         for i in range(r.phase.size)
     )  # fmt: skip

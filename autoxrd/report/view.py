@@ -48,6 +48,18 @@ def _tiles(inp: ReportInput, report: Report) -> list[Fact]:
         Fact("Goodness of fit", fixed(q.gof, 2), "1 is the noise limit"),
         Fact("Unexplained peaks", "–" if ratio is None else f"{fixed(100 * ratio, 2)} %", "share of the peak area"),
         Fact("Parameters", str(q.n_parameters), f"on {q.n_points:,} points".replace(",", "\u202f")),
+        *_lattice(report),
+    ]
+
+
+def _lattice(report: Report) -> list[Fact]:
+    """Return what a profile match says of its lattice; nothing of a structure."""
+    match = report.match
+    if match is None:
+        return []
+    return [
+        Fact("Lines with an intensity", f"{match.lines_seen} of {match.lines}", "profile match: intensities are free"),
+        Fact("Figure of merit", fixed(match.figure_of_merit, 1), match.figure_of_merit_of),
     ]
 
 

@@ -173,6 +173,7 @@ class MeasureContext:
         goniometer_radius_mm: overrides the instrument's; None to take that.
         limits: limits of the plausibility checks.
         settings: thresholds of the measures.
+        matched: number of free intensities of a profile match; None of a structure.
     """
 
     instrument: Instrument
@@ -182,6 +183,7 @@ class MeasureContext:
     goniometer_radius_mm: float | None = None
     limits: Limits = field(default_factory=Limits)
     settings: MeasureSettings = field(default_factory=MeasureSettings)
+    matched: int | None = None
 
     @property
     def timed(self) -> bool:

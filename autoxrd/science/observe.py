@@ -20,6 +20,7 @@ from autoxrd.science.gains import gain_features
 from autoxrd.science.halo import halo_features
 from autoxrd.science.inputs import FitArrays, MeasureContext, Measures
 from autoxrd.science.intensities import intensity_features, log_ratios
+from autoxrd.science.lattice import lattice_features, without_structure
 from autoxrd.science.missing import missing_peaks
 from autoxrd.science.positions import position_features
 from autoxrd.science.presence import presence_features
@@ -64,7 +65,7 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
         result.sigma,
         result.y_calc,
         result.background,
-        n_parameters=len(result.covariance_names) + estimated_parameters(result),
+        n_parameters=len(result.covariance_names) + estimated_parameters(result) + (context.matched or 0),
         settings=context.settings.statistics,
     )
     bragg, aligned = _bragg_and_aligned(result, context, statistics.gof)
@@ -82,6 +83,9 @@ def measure(result: FitArrays, context: MeasureContext) -> Measures:
     features |= gain_features(result, statistics)
     shares = intensity_shares(result).tolist()
     features["intensity.misfit"] = _intensity_misfit(bragg, shares)
+    if context.matched is not None:
+        bragg = dict.fromkeys(names)
+        features = without_structure(features) | lattice_features(result, aligned.frame, context.settings.lattice)
     return Measures(
         quality=quality_of(statistics, bragg),
         features=dict(sorted(features.items())),

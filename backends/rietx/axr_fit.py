@@ -47,6 +47,8 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
         Refused: the command cannot be carried out.
     """
     state = apply_edits(state, command["edits"])
+    if command.get("match_first"):
+        state = _placed(state, command)
     if command["mode"] not in ("rietveld", "lebail"):
         raise Refused("input", "mode_unknown", f"Unknown mode {command['mode']!r}.")
     if state.bare and command["mode"] == "rietveld":
@@ -79,6 +81,21 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
         columns = [path for path in columns if path not in outcome.absent]
         _note_absent(catalog, outcome)
     return _report(state, command, catalog, columns, bounds, outcome)
+
+
+def _placed(state: State, command: dict[str, Any]) -> State:
+    """Return the state with what a profile match found of positions and shapes; its intensities are left behind.
+
+    Raises:
+        Refused: the match cannot be made, or did not converge.
+    """
+    first = command | {"released": command["match_first"], "match_first": [], "mode": "lebail"}
+    matched, found, _ = execute(state, first | {"edits": [], "gains": False})
+    ending = found["convergence"]
+    if not ending["converged"]:
+        text = f"The profile match did not converge ({ending['status']}), so that nothing can start from it."
+        raise Refused("diverged", "match_not_converged", text)
+    return replace(matched, mode=state.mode, reflections=[], last={})
 
 
 def _axial_start(state: State, columns: list[str], released: list[str]) -> float:
