@@ -36,6 +36,9 @@ def submit(
     engine: Annotated[str | None, typer.Option("--engine", help="rietx or gsasii.")] = None,
     title: Annotated[str | None, typer.Option("--title", help="Title in lists and in the report.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="Stop after so many steps.", min=1)] = None,
+    profile_match: Annotated[
+        bool, typer.Option("--profile-match", help="Lines of the cells only, as for `refine`.")
+    ] = False,
     request: Annotated[Path | None, typer.Option("--request", help="JSON file with further fields of it.")] = None,
     key: Annotated[str | None, typer.Option("--idempotency-key", help="Same key, same job.")] = None,
     follow: Annotated[bool, typer.Option("--watch", help="Watch it to its end.")] = False,
@@ -47,7 +50,8 @@ def submit(
 
     wanted = _request(request)
     measurement = {"anode": anode, "wavelength": wavelength}
-    for name, given in (("measurement", measurement), ("budgets", {"steps": steps})):
+    fit = {"profile_match": profile_match or None}
+    for name, given in (("measurement", measurement), ("budgets", {"steps": steps}), ("fit", fit)):
         chosen = {k: v for k, v in given.items() if v is not None}
         if chosen:
             wanted[name] = {**wanted.get(name, {}), **chosen}

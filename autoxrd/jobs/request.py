@@ -48,6 +48,8 @@ class FitSettings(_Strict):
     excluded_regions_deg: Annotated[tuple[tuple[Degrees, Degrees], ...], Field(max_length=100)] = ()
     background_terms: Annotated[int, Field(ge=1, le=36)] | None = None
     form_factors: Literal["neutral", "as_given"] = "neutral"
+    profile_match: bool = False
+    """Fit the lines of the cells without a structural model (Le Bail, Pawley); a CIF needs no atoms then."""
 
 
 class Standard(_Strict):
@@ -152,7 +154,9 @@ class JobRequest(_Strict):
     inputs: Inputs | None = None
 
     @model_validator(mode="after")
-    def _no_control_characters(self) -> JobRequest:
+    def _sound(self) -> JobRequest:
+        if self.fit.profile_match and self.standard is not None:
+            raise ValueError("a profile match knows no amounts: it goes without an internal standard")
         place = self.series
         texts = [self.title, self.model.note, *((place.name, place.quantity, place.unit) if place else ())]
         texts += [ref.name for ref in self.references().values()]

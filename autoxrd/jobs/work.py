@@ -262,6 +262,7 @@ def _load_request(request: JobRequest, paths: dict[str, Path], planner_settings:
         budget=Budget(steps=request.budgets.steps, wall_seconds=request.budgets.wall_seconds),
         standard=_standard(request),
         known_cells=tuple(KnownCell(given.phase, given.cell) for given in request.known_cells),
+        profile_match=fit.profile_match,
     )
 
 

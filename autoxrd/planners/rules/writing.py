@@ -54,7 +54,9 @@ def write_action(
     bounds, settings = _bounds(option, state), _settings(option, state)
     if option.rule.kind is ActionKind.POSITIONS:
         bounds += _places(option, state, structures, thresholds)
-    kind = ActionKind.BACKGROUND if option.selectors[best] == "background" else option.rule.kind
+    # where the background has most to gain a release of linear parameters is one of it
+    linear = option.selectors[best] == "background" and option.rule.kind is not ActionKind.PROFILE_MATCH
+    kind = ActionKind.BACKGROUND if linear else option.rule.kind
     more_terms = kind is ActionKind.BACKGROUND_MODEL
     return Action(
         kind=kind,
