@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from autoxrd.agent.estimating import Seen, estimated_values
 from autoxrd.agent.job import Job
@@ -42,6 +43,8 @@ NOT_EXECUTED = frozenset({ActionKind.SWITCH_PROFILE})
 PROFILE_MATCH = EngineCommand(cycles=20, mode="lebail", gains=False)
 """Intensities free, everything else as it is."""
 _STEP_CYCLES = 40
+_FAR_FWHM = 1.0
+"""Lines further off than this, as a mean, are not what least squares reach."""
 _JOINT_CYCLES = 100
 _LEAVING = {ActionKind.REMOVE_PHASE: ("phase",), ActionKind.ADD_PHASE: ("replaces",)}
 """Settings of an action that name a phase which leaves the model."""
@@ -114,6 +117,8 @@ def _edits(action: Action, parent: FitState, job: Job, seen: Seen) -> tuple[Edit
     settings = action.settings
     if action.instead_of:
         return (Edit("neutral", {"selectors": list(action.instead_of), "successors": list(action.parameters)}),)
+    if action.kind is ActionKind.PROFILE_MATCH:
+        return _stretched(action, parent)
     shape = shape_of(action)
     if shape is not None:
         return (reshaping(action, shape, job, seen),)
@@ -125,6 +130,26 @@ def _edits(action: Action, parent: FitState, job: Job, seen: Seen) -> tuple[Edit
     if action.kind is ActionKind.ADD_PHASE:
         return (_addition(action, parent, job),)
     return ()
+
+
+def _stretched(action: Action, parent: FitState) -> tuple[Edit, ...]:
+    """Let the cells that a profile match frees start where their lines were found, where they are far from them.
+
+    Least squares reach a line that is overlapped; the measures of the parent look for it over the whole pattern.
+    """
+    rms, alone = parent.features.get("position.rms"), parent.features.get("position.alone.cell")
+    if rms is None or alone is None or (rms.value or 0.0) <= _FAR_FWHM or alone.significance is None:
+        return ()
+    rivals = (parent.features.get(f"position.alone.{cause}") for cause in ("zero", "displacement"))
+    if any(rival is not None and (rival.significance or 0.0) > alone.significance for rival in rivals):
+        return ()
+    found = []
+    for phase in parent.phases:
+        own = parent.features.get(f"position.cell.{phase.name}") if len(parent.phases) > 1 else alone
+        named = any(fnmatchcase(f"phase.{phase.name}.cell", selector) for selector in action.parameters)
+        if named and own is not None and own.value is not None:
+            found.append(Edit("stretch", {"phase": phase.name, "strain": own.value}))
+    return tuple(found)
 
 
 def reshaping(action: Action, shape: Shape, job: Job, seen: Seen) -> Edit:

@@ -140,6 +140,7 @@ class GsasiiEngine:
                 "neutral",
                 "equal_uiso",
                 "apart_uiso",
+                "stretch",
                 "broadening",
                 "harmonics",
                 "anisotropic",

@@ -104,6 +104,7 @@ class RietxEngine:
                 "equal_uiso",
                 "broadening",
                 "apart_uiso",
+                "stretch",
             ),
             export_kinds=("cif", "pdcif", "hkl", "native", "topas"),
         )

@@ -93,7 +93,7 @@ def _figure_of_merit(result: FitArrays, frame: Frame, lines: FloatArray, setting
     order = np.argsort(table.position, kind="stable")
     every = table.position[order]
     width = np.interp(frame.x, every, table.fwhm[order])
-    found = _maxima(frame, width, settings.peak_sigmas)
+    found = _maxima(frame, width, settings)
     found = _of_first_line(found, table, 0.5 * np.interp(found, frame.x, width))
     found = (found[::-1] if frame.timed else found)[: settings.lines]
     if found.size < settings.least_lines:
@@ -148,7 +148,7 @@ def _q(frame: Frame, position: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.sin(half) ** 2, np.radians(np.sin(half) * np.cos(half))
 
 
-def _maxima(frame: Frame, width: FloatArray, sigmas: float) -> FloatArray:
+def _maxima(frame: Frame, width: FloatArray, settings: LatticeSettings) -> FloatArray:
     """Return where the data have lines, in order of position: maxima of the smoothed net intensity."""
     # widths of a wrong model may be anything
     points = min(max(_SMOOTH * float(np.median(width / frame.step)), 0.5), _MOST_POINTS)
@@ -156,8 +156,9 @@ def _maxima(frame: Frame, width: FloatArray, sigmas: float) -> FloatArray:
     # of white noise; the variance is nearly the same over the few points
     noise = np.sqrt(frame.variance / (2.0 * np.sqrt(np.pi) * points)) if points > 0.6 else np.sqrt(frame.variance)
     rise = net / noise
-    at, _ = find_peaks(rise, height=sigmas, prominence=sigmas)
-    inside = at[(at > 0) & (at < net.size - 1)]
+    at, _ = find_peaks(rise, height=settings.peak_sigmas, prominence=settings.peak_sigmas)
+    strong = net[at] > settings.least_height * net.max(initial=0.0)
+    inside = at[(at > 0) & (at < net.size - 1) & strong]
     before, here, after = net[inside - 1], net[inside], net[inside + 1]
     bend = before - 2.0 * here + after
     shift = np.where(bend < 0.0, 0.5 * (before - after) / np.where(bend < 0.0, bend, -1.0), 0.0)

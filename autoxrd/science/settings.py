@@ -333,6 +333,7 @@ class LatticeSettings:
             doi:10.1107/S002188986800508X).
         least_lines: fewer than these say nothing.
         peak_sigmas: a maximum this far above the noise, and above what is between it and the next, is a line.
+        least_height: of the highest line: what is lower may be of another emission line of the tube.
         reach_fwhm: an observed line further from every calculated one is not explained.
         strangers: so many lines that are not explained may be another phase's, and are left aside (de Wolff 1968).
     """
@@ -342,6 +343,7 @@ class LatticeSettings:
     lines: int = 20
     least_lines: int = 5
     peak_sigmas: float = 5.0
+    least_height: float = 0.01
     reach_fwhm: float = 1.0
     strangers: int = 2
 

@@ -142,6 +142,14 @@ def _value(state: State, values: dict[str, Any]) -> State:
     return state.with_values(column.moved(state.values, value - state.values[name]))
 
 
+def _stretch(state: State, values: dict[str, Any]) -> State:
+    """Change the lengths of a cell in one proportion."""
+    names = [f"phase.{values['phase']}.cell.{key}" for key in "abc"]
+    if not set(names) <= set(state.values):
+        raise ValueError(f"there is no phase {values['phase']}")
+    return state.with_values({name: state.values[name] * (1.0 + float(values["strain"])) for name in names})
+
+
 def _neutral(state: State, values: dict[str, Any]) -> State:
     """Take effects out of the model; a zero point and a displacement start where the other moved the lines to."""
     gone, successors = [str(name) for name in values["selectors"]], [str(name) for name in values["successors"]]
@@ -178,4 +186,5 @@ EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
     "neutral": _neutral,
     "equal_uiso": _equal_uiso,
     "apart_uiso": _apart_uiso,
+    "stretch": _stretch,
 }

@@ -100,6 +100,15 @@ def _value(state: State, values: dict[str, Any]) -> State:
     raise ValueError(f"there is no parameter {name}")
 
 
+def _stretch(state: State, values: dict[str, Any]) -> State:
+    """Change the lengths of a cell in one proportion."""
+    structure = state.structure.model_copy(deep=True)
+    cell = structure.phases[phase_index(state, values["phase"])].cell
+    for key in "abc":
+        getattr(cell, key).value *= 1.0 + float(values["strain"])
+    return state.with_models(structure, state.instrument)
+
+
 def _neutral(state: State, values: dict[str, Any]) -> State:
     """Take effects out of the model; a zero point and a displacement start where the other moved the lines to."""
     gone, successors = [str(name) for name in values["selectors"]], [str(name) for name in values["successors"]]
@@ -158,4 +167,5 @@ EDITS: dict[str, Callable[[State, dict[str, Any]], State]] = {
     "equal_uiso": _equal_uiso,
     "broadening": set_broadening,
     "apart_uiso": _apart_uiso,
+    "stretch": _stretch,
 }

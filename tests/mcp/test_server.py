@@ -279,7 +279,7 @@ def test_an_illegal_action_is_refused_before_and_rejected_in_the_record(root: Pa
         stepped = await ask(client, "run_step", job="job", action=json.dumps(lie))
         assert not stepped["accepted"]
         assert stepped["candidate"] is None
-        match = {**action, "kind": "profile_match", "stage": "profile_match", "parameters": []}
+        match = {**action, "kind": "switch_profile", "stage": "profile_match", "parameters": []}
         assert (
             "kind_not_executed" in (await ask(client, "check_action", job="job", action=json.dumps(match)))["reasons"]
         )

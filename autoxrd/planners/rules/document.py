@@ -27,6 +27,9 @@ How a step is chosen, from the state that was accepted last:
 1. The groups of rules are worked through in order. A rule whose release gain is not significant, or not worth its
    parameters by the gate's own price, is passed over. Inside a group the largest expected fall of chi^2 goes first.
 2. While calculated and observed lines do not overlap, causes of the offsets are ranked by what each explains alone.
+   Where no release reaches lines that are further off than `far_rms` and a cell explains it best, a profile match
+   brings them in, once on a path: intensities free, cells starting where the measures find the lines. Then the
+   structure is fitted from there.
 3. Once they overlap, a rule of a later group goes first if it promises `dominance` times more.
 4. Before structures are refined, the set of phases is asked: absent ones out, missing ones in, rivals in their place.
    Absent ones go one after another, and at once where their scale fell to nothing in a step that was refused for it. A

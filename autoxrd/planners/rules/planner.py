@@ -16,6 +16,7 @@ from autoxrd.planners.rules.memory import narrowed, released_by
 from autoxrd.planners.rules.options import Option, options_of
 from autoxrd.planners.rules.phase_notes import phase_notes
 from autoxrd.planners.rules.phases import BEFORE_PHASES, PhaseRules, left_in, next_change, spoilers
+from autoxrd.planners.rules.placing import placing_action
 from autoxrd.planners.rules.remaining import misfit_note
 from autoxrd.planners.rules.rivals import rival_action, rival_note, wavelength_note
 from autoxrd.planners.rules.several import propose_several
@@ -51,6 +52,9 @@ class RulesPlanner:
         if self.joined(tip, view):
             return self._finish(tip, view, context)
         order = order_of(context.instrument.radiation, context.instrument.geometry)
+        placing = self._far(tip, view, context, order)
+        if placing is not None:
+            return Proposal(placing)
         change = self._change_of_phases(tip, view, context, order)
         if change is not None:
             return Proposal(change)
@@ -66,6 +70,14 @@ class RulesPlanner:
     def foresee(self, view: GraphView, context: JobContext) -> Proposal | Finish:
         """Return what `propose` returns: a proposal costs milliseconds and leaves no trace."""
         return self.propose(view, context)
+
+    def _far(self, tip: str, view: GraphView, context: JobContext, order: tuple[tuple[str, ...], ...]) -> Action | None:
+        """Return the profile match that brings far lines in, once no release that would place them is left."""
+        action = placing_action(tip, view, self.thresholds)
+        if action is None:
+            return None
+        first = tuple(groups for groups in order if set(groups) <= {"linear", *_PLACING_GROUPS, "asymmetry"})
+        return action if self.first_option(tip, view, context, first) is None else None
 
     def _change_of_phases(
         self, tip: str, view: GraphView, context: JobContext, order: tuple[tuple[str, ...], ...]

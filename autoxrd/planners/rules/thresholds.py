@@ -33,6 +33,9 @@ class Thresholds:
             what an old determination of a light atom may be wrong by. One that wants to go further is held.
         linear_rms: rms offset of the lines in FWHM up to which the gains of shifts can be trusted; beyond, the
             measured offsets are (the lobes of a shifted Gaussian leave the linear range at about half a FWHM).
+        far_rms: rms offset of the lines in FWHM beyond which no release reaches them: a line has no gradient towards a
+            place that it does not overlap.
+        placed_rwp: share of Rwp that bringing the lines in promises to take away, at least.
         dominance: an option of a later group that promises this many times more goes first, once the lines
             are placed.
         most_terms: background coefficients beyond which no more are asked for; with 24 terms the shortest
@@ -72,6 +75,8 @@ class Thresholds:
     ruling_share: float = 0.80
     atom_move: float = 0.1
     linear_rms: float = 0.3
+    far_rms: float = 1.0
+    placed_rwp: float = 0.05
     dominance: float = 4.0
     most_terms: int = 24
     halo_over_terms: float = 1.5
