@@ -146,7 +146,7 @@ def _matched(state: State, columns: list[Column], limits: Limits, command: dict[
     """Refine what is free beside the intensities, which follow it, and leave the best ones in the state."""
     if columns and command["cycles"] > 0:
         state = refine(state, columns, limits, command, outcome)
-    return match_intensities(state)
+    return match_intensities(state, aside=not columns and not command["gains"])
 
 
 def _report(state: State, command: dict[str, Any], columns: list[Column], limits: Limits, outcome: Outcome) -> _Result:

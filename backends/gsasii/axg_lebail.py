@@ -15,7 +15,7 @@ from axg_model import build_model
 from axg_names import Column
 from axg_pattern import Computed, Engine
 from axg_state import State
-from axr_partition import Intensities, solve_nonnegative
+from axr_partition import Intensities, best_intensities, solve_nonnegative
 from axr_wire import Refused
 from scipy.sparse import csc_array, hstack
 
@@ -59,8 +59,16 @@ class Matched:
         return self.free().let_go(columns)
 
 
-def matched_point(engine: Engine, values: dict[str, float], columns: tuple[Column, ...]) -> Matched:
+def matched_point(
+    engine: Engine, values: dict[str, float], columns: tuple[Column, ...], *, aside: bool = False
+) -> Matched:
     """Return the pattern at given values with the intensities that fit best.
+
+    Args:
+        engine: of the model.
+        values: every number.
+        columns: what is free beside the intensities.
+        aside: nearly the best will do, in fewer rounds: for a side measurement.
 
     Raises:
         Refused: there are too many reflections, or the pattern is not finite.
@@ -73,22 +81,26 @@ def matched_point(engine: Engine, values: dict[str, float], columns: tuple[Colum
     bare = engine.compute(values)
     profiles = csc_array(hstack([_profiles(engine, bare, index) for index in range(len(sizes))]))
     weighted = csc_array(profiles.multiply((1.0 / model.sigma)[:, None]))
-    solution = solve_nonnegative(weighted, (model.y - bare.background) / model.sigma, sum(sizes))
-    intensities = np.maximum(solution, 0.0)
+    target = (model.y - bare.background) / model.sigma
+    if aside:
+        intensities = np.maximum(solve_nonnegative(weighted, target, sum(sizes)), 0.0)
+    else:
+        intensities = best_intensities(weighted, target, engine.lit)
+        engine.lit = intensities > 0.0
     engine.match(tuple(np.split(intensities, np.cumsum(sizes)[:-1])))
     seen = engine.compute(values, columns)
     point = Matched(seen, seen.jacobian / model.sigma, weighted, intensities)
     return replace(point, jacobian=point.let_go(point.jacobian.T).T) if columns else point
 
 
-def match_intensities(state: State) -> State:
-    """Return the state with the intensities that fit best.
+def match_intensities(state: State, *, aside: bool = False) -> State:
+    """Return the state with the intensities that fit best, or with `aside` nearly best.
 
     Raises:
         Refused: there are too many reflections.
     """
     engine = Engine(build_model(state))
-    found = matched_point(engine, state.values, ()).intensities
+    found = matched_point(engine, state.values, (), aside=aside).intensities
     rows, start = [], 0
     for structure in engine.structures:
         strengths = found[start : start + len(structure.hkl)]

@@ -75,6 +75,8 @@ class Engine:
         self._share = share
         self._windows: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._matched: tuple[np.ndarray, ...] | None = None
+        self.lit: np.ndarray | None = None
+        """Which reflections had an intensity in the last profile match; the next one is near."""
         self._f2: dict[int, tuple[tuple[float, ...], np.ndarray]] = {}
         self.background = Background(model.state, self.x)
 

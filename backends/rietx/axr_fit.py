@@ -13,7 +13,7 @@ from axr_edits import apply_edits
 from axr_fixed import curve_notices
 from axr_gain_columns import rough_surface
 from axr_gains import axial_start, release_gains
-from axr_lebail import match_intensities, tellable
+from axr_lebail import match_intensities, partitioned, tellable
 from axr_model import catalog_of, open_refinement
 from axr_names import Catalog, Mapped
 from axr_pawley import refine_matched, squared_factors
@@ -74,7 +74,8 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
     _note_unmatched(catalog, command["released"], outcome)
     if state.mode == "lebail":
         columns = tellable(columns)
-        state = match_intensities(state)
+        aside = not columns and not command["gains"]
+        state = partitioned(state) if aside else match_intensities(state)
     if columns and command["cycles"] > 0:
         solve = refine if state.mode == "rietveld" else refine_matched
         state = solve(state, columns, bounds, catalog, command, outcome)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from axr_partition import Intensities, solve_nonnegative
+from axr_partition import Intensities, best_intensities, solve_nonnegative
 from axr_private import (
     carry_intensities,
     compiled,
@@ -31,7 +31,7 @@ from axr_wire import Refused
 from rietx.refine import mode_fixed_path
 from scipy.sparse import csc_array
 
-__all__ = ["Matched", "match_intensities", "matched_at", "matched_model", "tellable"]
+__all__ = ["Matched", "match_intensities", "matched_at", "matched_model", "partitioned", "tellable"]
 
 MOST = 4000
 """Most reflections of a profile match; the normal matrix is dense."""
@@ -66,16 +66,19 @@ class Matched:
         return Intensities(csc_array(self.profiles[:, self.active]))
 
 
-def matched_at(model: Any, values: dict[str, float]) -> Matched:
+def matched_at(model: Any, values: dict[str, float], near: np.ndarray | None = None) -> Matched:
     """Put the intensities that fit best at some values into a compiled model.
+
+    Args:
+        model: for profile matching.
+        values: every value by rietx path.
+        near: which reflections have an intensity at values nearby, shape (r,), bool.
 
     Raises:
         Refused: there are too many reflections.
     """
     profiles = _weighted(model, reflection_profiles(model, values))
-    count = profiles.shape[1]
-    target = (model.y_obs - model.background(values)) / model.sigma
-    strengths = np.maximum(solve_nonnegative(profiles, target, count), 0.0)
+    strengths = best_intensities(profiles, (model.y_obs - model.background(values)) / model.sigma, near)
     set_intensities(model, strengths)
     return Matched(profiles, strengths)
 
@@ -93,6 +96,21 @@ def _weighted(model: Any, shapes: csc_array) -> csc_array:
         text = f"{shapes.shape[1]} reflections are too many for a profile match."
         raise Refused("input", "too_many_reflections", text)
     return csc_array(shapes.multiply((1.0 / model.sigma)[:, None]))
+
+
+def partitioned(state: State) -> State:
+    """Return the state with intensities that fit nearly best: what a side measurement needs, in fewer rounds.
+
+    Raises:
+        Refused: there are too many reflections.
+    """
+    model = compiled(state.structure, state.instrument, state.pattern(), mode="lebail", limits=state.limits)
+    table = table_of(state.structure, state.instrument)
+    values = table.decode(table.x0())
+    profiles = _weighted(model, reflection_profiles(model, values))
+    target = (model.y_obs - model.background(values)) / model.sigma
+    set_intensities(model, np.maximum(solve_nonnegative(profiles, target, profiles.shape[1]), 0.0))
+    return replace(state, reflections=extract_intensities(model))
 
 
 def match_intensities(state: State) -> State:

@@ -60,10 +60,13 @@ class _Problem:
         )
         self.hidden = 0
         self.residual = np.zeros(0)
+        self._near: np.ndarray | None = None
 
     def matched(self, theta: np.ndarray) -> Matched:
         """Return the model at some values, the best intensities put into it."""
-        return matched_at(self.model, self.table.decode(theta))
+        point = matched_at(self.model, self.table.decode(theta), self._near)
+        self._near = point.active
+        return point
 
     def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weighted residual, observed less calculated, and the Jacobian, shape (k, n)."""
