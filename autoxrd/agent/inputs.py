@@ -148,6 +148,7 @@ def _check_match(request: Request, planner: PlannerInfo) -> None:
     refused = {
         "--candidate": (bool(request.candidates), "phases are told from one another by their structures"),
         "--standard": (request.standard is not None, "amounts come from structures"),
+        "--external-standard": (request.external is not None, "amounts come from structures"),
         "--with": (bool(request.others), "what several patterns share is a structure"),
     }
     for option, (given, why) in refused.items():

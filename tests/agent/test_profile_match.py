@@ -12,6 +12,7 @@ import pytest
 
 from autoxrd.agent.controller import rejudge
 from autoxrd.agent.drafting import draft
+from autoxrd.agent.external import ExternalRequest
 from autoxrd.agent.inputs import Measured, Request, load_job
 from autoxrd.agent.job import Job
 from autoxrd.agent.replay import replay_job
@@ -154,12 +155,13 @@ def _empty(cif: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("option", ["--candidate", "--standard", "--with"])
+@pytest.mark.parametrize("option", ["--candidate", "--standard", "--external-standard", "--with"])
 def test_what_needs_a_structure_is_refused_by_name(inputs: tuple[Path, Path], cell: Path, option: str) -> None:
     pattern, cif = inputs
     more = {
         "--candidate": {"candidates": (cif,)},
         "--standard": {"standard": InternalStandard("cell", 0.2)},
+        "--external-standard": {"external": ExternalRequest(pattern.parent)},
         "--with": {"others": (Measured(pattern=pattern, anode="Cu"),)},
     }[option]
     with pytest.raises(UserInputError, match=option) as caught:
