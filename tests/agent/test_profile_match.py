@@ -227,6 +227,26 @@ def test_a_match_brings_a_cell_in_and_the_structure_is_what_is_judged(far: Path,
     assert replay_job(job).equal
 
 
+def test_a_cell_that_no_release_reaches_is_brought_in_by_the_rules(
+    inputs: tuple[Path, Path], autoxrd: Run, tmp_path: Path
+) -> None:
+    cif = tmp_path / "fluorite.cif"
+    cif.write_text(CIF.replace("5.4631", f"{1.02 * 5.4631:.4f}"))
+    out = tmp_path / "out"
+    done = autoxrd("refine", inputs[0], "-s", cif, "--anode", "Cu", "-o", out, "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    a, stated = summary["phases"][0]["cell"]["a"]["value"], summary["phases"][0]["cell_uncertainty"]["a"]
+    assert abs(a - TRUE_A) < 3.0 * stated
+    assert summary["quality"]["gof"] < 1.1
+    assert summary["phases"][0]["r_bragg_percent"] < 3.0
+    with Graph.open(out, read_only=True) as graph:
+        kinds = [attempt.action.kind for attempt in graph.attempts() if attempt.accepted]
+    assert kinds.count("profile_match") == 1
+    check_graph(out)
+    assert replay_job(out).equal
+
+
 def test_in_a_match_there_is_no_step_that_is_one(matched: tuple[Path, str]) -> None:
     out, _ = matched
     with Graph.open(out, read_only=True) as graph:
