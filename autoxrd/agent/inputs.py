@@ -108,10 +108,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         raise EngineUnavailable("engine_unavailable", f"The engine {request.engine} cannot be used: {version}.")
     planner = planner_info(request.planner)
     settings = _planner_settings(planner, request.planner_settings)
-    if request.profile_match:
-        _check_match(request, planner)
-    if request.others:
-        _check_several(request, engine.capabilities())
+    _check_together(request, planner, engine.capabilities())
     axes = engine.capabilities().axes
     pattern, instrument = _measured(request, request, axes)
     structures, candidates = _structures(request.structures, request.candidates, lattice=request.profile_match)
@@ -141,6 +138,14 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         profile_match=request.profile_match,
     )
     return job, _sources(request)
+
+
+def _check_together(request: Request, planner: PlannerInfo, can: Capabilities) -> None:
+    """Refuse what does not go together, by name."""
+    if request.profile_match:
+        _check_match(request, planner)
+    if request.others:
+        _check_several(request, can)
 
 
 def _check_match(request: Request, planner: PlannerInfo) -> None:

@@ -153,8 +153,7 @@ def print_finished(finished: Finished, directory: Path) -> None:
         f"{sum(s.accepted for s in report.steps)} steps accepted, "
         f"{sum(not s.accepted for s in report.steps)} rejected, {report.wall_seconds:.0f} s"
     )
-    if report.job.profile_match:
-        console.print("A profile match: intensities are free, so that only positions and shapes of lines are tested.")
+    _print_kind(console, report)
     table = Table(box=None, pad_edge=False)
     for heading in ("phase", "space group", "a", "b", "c", "weight %", "R_Bragg %"):
         table.add_column(heading, justify="left" if heading in ("phase", "space group") else "right")
@@ -179,6 +178,12 @@ def print_finished(finished: Finished, directory: Path) -> None:
         console.print(f"[yellow]warning[/] {escape(notice.text)} [dim]({notice.code})[/]")
     console.print(f"Report: {escape(str(finished.files['html']))}", soft_wrap=True)
     console.print(f"Look further: autoxrd graph {escape(str(directory))}", soft_wrap=True)
+
+
+def _print_kind(console: Console, report: ReportInput) -> None:
+    """Say that a profile match is one: its figures are not those of a structure."""
+    if report.job.profile_match:
+        console.print("A profile match: intensities are free, so that only positions and shapes of lines are tested.")
 
 
 def _histograms(report: ReportInput) -> Table:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autoxrd.cli import modelling, standards
+from autoxrd.cli import matching, modelling, standards
 from autoxrd.cli.grouping import takes
 from autoxrd.cli.reading import limits_pair
 from autoxrd.cli.several import further_of
@@ -53,13 +53,6 @@ _With = Annotated[
         help="A further pattern of the same sample, refined together: FILE,instrument=FILE,range=19:153 and so on; "
         "repeat for more.",
         show_default=False,
-    ),
-]
-_Match = Annotated[
-    bool,
-    typer.Option(
-        "--profile-match",
-        help="Fit the lines of the cells without a structural model (Le Bail, Pawley); a CIF needs no atoms then.",
     ),
 ]
 _Instrument = Annotated[Path | None, typer.Option("--instrument", "-i", help="GSAS .prm or GSAS-II .instprm file.")]
@@ -150,7 +143,7 @@ class Measured(Common):
 
     pattern: _Pattern = None
     others: _With = field(default_factory=list)
-    profile_match: _Match = False
+    profile_match: matching.Match = False
 
 
 @takes(measured=Measured, asked=modelling.Asked)
@@ -186,8 +179,8 @@ def _request(measured: Measured, **choices: Any) -> Request:
     if measured.pattern is None:
         raise UserInputError("pattern_missing", "No pattern was given; name the file with the measured data.")
     others = tuple(further_of(text) for text in measured.others)
-    request = request_of(measured, measured.pattern, **choices)
-    return replace(request, others=others, profile_match=measured.profile_match)
+    choices |= {"others": others, "profile_match": measured.profile_match}
+    return request_of(measured, measured.pattern, **choices)
 
 
 def request_of(measured: Common, pattern: Path, **choices: Any) -> Request:

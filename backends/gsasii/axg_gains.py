@@ -13,14 +13,13 @@ import numpy as np
 from axg_axial import AXIAL_FLOOR, axial_steps
 from axg_background import NESTED, function_rows
 from axg_broadening import stephens_slopes, stephens_terms, strain_unit
-from axg_lebail import matched_point
+from axg_lebail import free_intensities
 from axg_lines import march_dollase, rough_surface
 from axg_model import Model, cell_of
 from axg_names import Catalog, Column, build_catalog
 from axg_pattern import NARROW, Computed, Engine
 from axg_uncertainty import Linearised
 from axr_marginal import ROUGHNESS_TRIALS
-from axr_partition import Intensities
 from axr_score import basis, best_share, gain_of, project, solve_beside
 from GSASII import GSASIIlattice as G2lat
 
@@ -53,8 +52,6 @@ MORE_TERMS = 4
 """How many further background terms ``background.more`` stands for."""
 GENERALISED = "@generalised"
 """Suffix of the gain of ``phase.P.strain`` when it is let depend on direction (the ``broadening`` edit)."""
-MOST_INTENSITIES = 2000
-"""Most intensities of a profile match that its gains let go; the weakest beyond are held."""
 MOST_COEFFICIENTS = 9
 """A phase with more of Stephens' coefficients (triclinic) gets no such gain."""
 EQUAL = "@equal"
@@ -177,7 +174,7 @@ def _problem(
     apart = moved_apart(model, free)
     residual, intensities = (seen.y - model.y) / model.sigma, None
     if model.state.mode == "lebail":
-        intensities = _intensities(engine, seen, notes)
+        intensities = free_intensities(engine, seen, notes)
         residual = intensities.let_go(residual)
     jacobian = engine.compute(seen.values, columns + tuple(apart)).jacobian / model.sigma
     if intensities is not None:
@@ -194,16 +191,6 @@ def _problem(
         apart={column.name: row for column, row in zip(apart, jacobian[len(columns) :], strict=True)},
         intensities=intensities,
     )
-
-
-def _intensities(engine: Engine, seen: Computed, notes: list[tuple[str, str]]) -> Intensities:
-    """Give an engine the intensities that fit best, and return what they are in the least squares."""
-    point = matched_point(engine, seen.values, ())
-    count = int(point.active.sum())
-    if count > MOST_INTENSITIES:
-        text = f"Release gains let the strongest {MOST_INTENSITIES} of {count} intensities go, and hold the others."
-        notes.append(("gains_limited", text))
-    return point.free(MOST_INTENSITIES)
 
 
 def ways_of(

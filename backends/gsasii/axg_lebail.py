@@ -19,10 +19,13 @@ from axr_partition import Intensities, best_intensities, solve_nonnegative
 from axr_wire import Refused
 from scipy.sparse import csc_array, hstack
 
-__all__ = ["Matched", "intensity_esds", "match_intensities", "matched_point"]
+__all__ = ["Matched", "free_intensities", "intensity_esds", "match_intensities", "matched_point"]
 
 MOST = 4000
 """Most reflections of a profile match; the normal matrix is dense."""
+
+MOST_INTENSITIES = 2000
+"""Most intensities of a profile match that its gains let go; the weakest beyond are held."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,16 @@ def matched_point(
     seen = engine.compute(values, columns)
     point = Matched(seen, seen.jacobian / model.sigma, weighted, intensities)
     return replace(point, jacobian=point.let_go(point.jacobian.T).T) if columns else point
+
+
+def free_intensities(engine: Engine, seen: Computed, notes: list[tuple[str, str]]) -> Intensities:
+    """Give an engine the intensities that fit best, and return what they are in the least squares."""
+    point = matched_point(engine, seen.values, ())
+    count = int(point.active.sum())
+    if count > MOST_INTENSITIES:
+        text = f"Release gains let the strongest {MOST_INTENSITIES} of {count} intensities go, and hold the others."
+        notes.append(("gains_limited", text))
+    return point.free(MOST_INTENSITIES)
 
 
 def match_intensities(state: State, *, aside: bool = False) -> State:

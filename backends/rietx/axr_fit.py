@@ -142,23 +142,16 @@ def _report(
     state: State, command: dict[str, Any], catalog: Catalog, columns: list[str], bounds: Limits, outcome: Outcome
 ) -> tuple[State, dict[str, Any], dict[str, np.ndarray]]:
     seen = evaluate(state)
-    model = seen.model
     answer = outcome.answer
     representatives = [catalog.representatives[path] for path in columns if path in catalog.representatives]
     names, covariance = _covariance(representatives, answer, outcome.dropped)
     esds = answer.esds() if answer is not None else {}
     parameters = parameter_rows(state, {mapped.name for mapped in representatives}, esds, bounds)
-    reflections = reflection_arrays(state, seen)
-    matched = 0
-    if state.mode == "lebail":
-        squared, matched = squared_factors(state, seen, answer, outcome.inflation)
-        reflections |= squared
+    squared, matched = squared_factors(state, seen, answer, outcome.inflation)
+    reflections = reflection_arrays(state, seen) | squared
     tell_greatest(parameters, state.structure, seen.values, reflections)
     phases, derived = phase_rows(state, seen, answer)
     require_wanted()
-    statistics = compute_statistics(
-        model.y_obs, seen.y_calc, model.sigma, n_free=len(names) + matched, y_background=seen.background
-    )
     gained = release_gains(state, catalog, columns) if command["gains"] else None
     if gained is not None:
         derived += uncertainty_rows(seen, gained.problem, answer, catalog, parameters + derived)
@@ -169,7 +162,7 @@ def _report(
         "phases": phases,
         "covariance_names": names,
         "convergence": _ending(outcome),
-        "engine_r": _figures(statistics, outcome),
+        "engine_r": _figures(seen, len(names) + matched, outcome),
         "notices": [
             list(item) for item in _short([*told, *outcome.notices, *outcome.findings, *_exceeded(parameters), *notes])
         ],
@@ -244,7 +237,9 @@ def _covariance(
     return [mapped.name for mapped in kept], 0.5 * (covariance + covariance.T)
 
 
-def _figures(statistics: Any, outcome: Outcome) -> dict[str, float]:
+def _figures(seen: Any, free: int, outcome: Outcome) -> dict[str, float]:
+    model = seen.model
+    statistics = compute_statistics(model.y_obs, seen.y_calc, model.sigma, n_free=free, y_background=seen.background)
     figures = {
         "rwp": statistics.rwp,
         "rp": statistics.rp,

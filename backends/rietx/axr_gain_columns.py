@@ -11,7 +11,8 @@ import rietx as rx
 from axr_curves import chebyshev_rows
 from axr_marginal import AXIAL_TRIALS, ROUGHNESS_TRIALS
 from axr_names import is_term
-from axr_private import COARSE_AREA, carry_intensities, compiled, shaped, table_of
+from axr_private import COARSE_AREA, compiled, shaped, table_of
+from axr_private_match import carry_intensities
 from axr_state import State
 
 __all__ = ["AXES", "axial_steps", "background_columns", "rough_surface", "roughness_steps", "texture_steps"]

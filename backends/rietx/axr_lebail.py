@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 from axr_partition import Intensities, best_intensities, solve_nonnegative
-from axr_private import (
+from axr_private import compiled, table_of
+from axr_private_match import (
     carry_intensities,
-    compiled,
     extract_intensities,
     intensities_of,
     reflection_profiles,
     set_intensities,
-    table_of,
 )
 from axr_state import State
 from axr_wire import Refused

@@ -122,9 +122,7 @@ def linearised(
         moving=set(table.moving_paths),
     )
     intensities = _intensities(state, model, settings, notes) if state.mode == "lebail" else None
-    jacobian, residual = jacobian_and_residual(model, table)
-    if intensities is not None:
-        jacobian, residual = intensities.let_go(jacobian), intensities.let_go(residual)
+    jacobian, residual = _following(intensities, *jacobian_and_residual(model, table))
     entries = {entry.path: entry for entry in table.entries}
     names = list(table.free_paths)
     return Problem(
@@ -138,6 +136,15 @@ def linearised(
         factor=factor,
         intensities=intensities,
     )
+
+
+def _following(
+    intensities: Intensities | None, jacobian: np.ndarray, residual: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Jacobian and residual less what free intensities make up for."""
+    if intensities is None:
+        return jacobian, residual
+    return intensities.let_go(jacobian), intensities.let_go(residual)
 
 
 def _intensities(state: State, model: Any, settings: GainSettings, notes: list[tuple[str, str]]) -> Intensities:

@@ -17,17 +17,8 @@ from axr_lebail import Matched, match_intensities, matched_at, matched_model
 from axr_lsq import Fit, Settings, minimise, without_hidden
 from axr_model import open_refinement
 from axr_names import Catalog
-from axr_private import (
-    COARSE_AREA,
-    WINDOW_AREA,
-    Answer,
-    build_table,
-    committed,
-    compiled,
-    jacobian_and_residual,
-    narrow,
-    spread_factor,
-)
+from axr_private import COARSE_AREA, WINDOW_AREA, Answer, build_table, compiled, jacobian_and_residual, narrow
+from axr_private_match import committed, spread_factor
 from axr_report import Evaluation
 from axr_solve import PASSES, SHIFT_CONVERGED, Outcome, gone_from, guarded
 from axr_state import State
@@ -162,8 +153,10 @@ def squared_factors(
 
     Returns:
         Arrays ``f2_calc`` and ``f2_esd`` in the order of `reflection_arrays`, zero esd where there is no intensity; the
-        number of intensities, those that coincide counted as one.
+        number of intensities, those that coincide counted as one. Nothing and 0 of a structure.
     """
+    if state.mode != "lebail":
+        return {}, 0
     point = matched_model(state, seen.model)
     free, model = point.intensities, seen.model
     jacobian, covariance = np.zeros((model.tt.size, 0)), np.zeros((0, 0))

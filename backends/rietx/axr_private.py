@@ -16,7 +16,7 @@ rietx 1.10.0 declares its whole interface unfrozen; what is below has, besides, 
 * the Jacobian that ``Refinement.suggest`` builds (public: only its ranking of single parameters), at any values,
 * writing values found elsewhere into a refinement object, and the factor on its esds.
 
-An upgrade of rietx starts by reading this file.
+An upgrade of rietx starts by reading this file, and `axr_private_match`, which has what a profile match needs.
 """
 
 from __future__ import annotations
@@ -36,12 +36,9 @@ from rietx.model import forward
 from rietx.model.forward import accumulate_planes, compile_model
 from rietx.optimize import lm
 from rietx.optimize.least_squares import _jacobian_for, _make_residual
-from rietx.optimize.statistics import berar_lelann_factor
 from rietx.params import vector
 from rietx.params.vector import ParameterTable
-from rietx.refine import _extract_reflections, _restore_lebail
 from rietx.schemas.history import RefinementState, ReflectionState
-from scipy.sparse import csc_array
 
 __all__ = [
     "COARSE_AREA",
@@ -51,18 +48,11 @@ __all__ = [
     "Ties",
     "answer_covariance",
     "build_table",
-    "carry_intensities",
-    "committed",
     "compiled",
-    "extract_intensities",
-    "intensities_of",
     "jacobian_and_residual",
     "narrow",
-    "reflection_profiles",
     "restored",
-    "set_intensities",
     "shaped",
-    "spread_factor",
     "table_of",
 ]
 
@@ -202,16 +192,6 @@ def compiled(
     )
 
 
-def carry_intensities(reflections: list[dict[str, Any]], model: Any) -> None:
-    """Put stored Le Bail intensities into a compiled model."""
-    _restore_lebail([ReflectionState.model_validate(item) for item in reflections], model)
-
-
-def extract_intensities(model: Any) -> list[dict[str, Any]]:
-    """Return the Le Bail intensities of a compiled model as JSON."""
-    return [item.model_dump(mode="json") for item in _extract_reflections(model)]
-
-
 def _remember_orbits() -> None:
     """Let rietx work out the orbit of a position once.
 
@@ -341,27 +321,6 @@ def answer_covariance(ref: Any) -> Answer:
     return Answer(table, np.asarray(theta), stderr, correlation)
 
 
-def reflection_profiles(model: Any, values: dict[str, float]) -> csc_array:
-    """Return the unit-intensity profile of every reflection of every phase, lines summed, shape (n, m)."""
-    axial = (values["instrument.geometry.axial_sl"], values["instrument.geometry.axial_hl"])
-    rows, cols, data, count = [], [], [], 0
-    for index, phase in enumerate(model.phases):
-        for line, (position, first, second, _) in enumerate(model.phase_peaks(index, values)):
-            weight = values[f"instrument.source.lines.{line}.weight"]
-            for number in range(len(position)):
-                shape = model._reflection_profile(
-                    phase, line, number, position[number], first[number], second[number], *axial
-                )
-                if shape is not None:
-                    start, end = int(phase.win[line, number, 0]), int(phase.win[line, number, 1])
-                    rows.append(np.arange(start, end))
-                    cols.append(np.full(end - start, count + number))
-                    data.append(weight * np.asarray(shape))
-        count += len(phase.reflections)
-    entries = (np.concatenate(data), (np.concatenate(rows), np.concatenate(cols))) if rows else None
-    return csc_array(entries if entries is not None else (len(model.tt), count), shape=(len(model.tt), count))
-
-
 def shaped(model: Any, index: int, values: dict[str, float]) -> Callable[[Any, dict[str, float]], np.ndarray]:
     """Return what gives a phase's pattern, shape (n,), for values that change nothing but its intensities.
 
@@ -383,20 +342,6 @@ def shaped(model: Any, index: int, values: dict[str, float]) -> Callable[[Any, d
     return pattern
 
 
-def set_intensities(model: Any, intensities: np.ndarray) -> None:
-    """Put intensities, phase after phase, into a model for profile matching."""
-    start = 0
-    for phase in model.phases:
-        end = start + len(phase.reflections)
-        phase.hkl_intensity = np.array(intensities[start:end], dtype=np.float64)
-        start = end
-
-
-def intensities_of(model: Any) -> np.ndarray:
-    """Return the intensities of a model for profile matching, phase after phase."""
-    return np.concatenate([np.asarray(phase.hkl_intensity, dtype=np.float64) for phase in model.phases])
-
-
 def jacobian_and_residual(model: Any, table: Any, theta: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the weighted Jacobian (rows, free columns) and residual (rows,) of a table's free set.
 
@@ -404,17 +349,6 @@ def jacobian_and_residual(model: Any, table: Any, theta: np.ndarray | None = Non
     """
     theta = table.x0() if theta is None else theta
     return np.asarray(_jacobian_for(model, table, "numpy")(theta)), np.asarray(_make_residual(model, table)(theta))
-
-
-def committed(ref: Any, table: Any, theta: np.ndarray) -> None:
-    """Write the values of a table's free set into it and into its refinement object's models."""
-    table.commit(theta)
-    ref._write_back(table)
-
-
-def spread_factor(residual: np.ndarray) -> float:
-    """Return the factor of Berar and Lelann (1991, doi:10.1107/S0021889890008391) on esds, as rietx's own fits have."""
-    return float(berar_lelann_factor(residual))
 
 
 def table_of(structure: Any, instrument: Any) -> Any:

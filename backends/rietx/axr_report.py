@@ -15,7 +15,8 @@ import gemmi
 import numpy as np
 from axr_fixed import curve_rows
 from axr_names import B_TO_U, map_path
-from axr_private import Answer, carry_intensities, compiled, table_of
+from axr_private import Answer, compiled, table_of
+from axr_private_match import carry_intensities
 from axr_rows import derived_row
 from axr_state import State
 from axr_wire import Refused

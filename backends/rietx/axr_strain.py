@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import rietx as rx
 from axr_phases import phase_index
-from axr_private import COARSE_AREA, carry_intensities, compiled, table_of
+from axr_private import COARSE_AREA, compiled, table_of
+from axr_private_match import carry_intensities
 from axr_state import State
 from axr_stephens import stephens_basis
 from rietx.crystallography.stephens import S_NAMES, monomial_matrix, strain_width_deg

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from autoxrd.agent.fitting import command_for
-from autoxrd.agent.job import Job
 from tests.gates.factory import action, state
-from tests.support.stub_engine import unseen
+from tests.support.stub_engine import stub_job, unseen
+
+PLAIN = stub_job()
 
 
 @pytest.mark.parametrize(
@@ -53,9 +54,9 @@ from tests.support.stub_engine import unseen
     ],
 )
 def test_settings_become_an_edit(kind: str, settings: dict[str, Any], edit: str, values: dict[str, Any]) -> None:
-    command = command_for(action(kind, [], settings=settings), state(), cast(Job, None), unseen)
+    command = command_for(action(kind, [], settings=settings), state(), PLAIN, unseen)
     assert [(item.kind, dict(item.values)) for item in command.edits] == [(edit, values)]
 
 
 def test_an_action_without_settings_edits_nothing() -> None:
-    assert command_for(action("size_strain", ["phase.fap.size"]), state(), cast(Job, None), unseen).edits == ()
+    assert command_for(action("size_strain", ["phase.fap.size"]), state(), PLAIN, unseen).edits == ()

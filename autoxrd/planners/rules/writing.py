@@ -54,9 +54,7 @@ def write_action(
     bounds, settings = _bounds(option, state), _settings(option, state)
     if option.rule.kind is ActionKind.POSITIONS:
         bounds += _places(option, state, structures, thresholds)
-    # where the background has most to gain a release of linear parameters is one of it
-    linear = option.selectors[best] == "background" and option.rule.kind is not ActionKind.PROFILE_MATCH
-    kind = ActionKind.BACKGROUND if linear else option.rule.kind
+    kind = _kind(option, option.selectors[best])
     more_terms = kind is ActionKind.BACKGROUND_MODEL
     return Action(
         kind=kind,
@@ -69,6 +67,12 @@ def write_action(
         predictions=tuple(predictions),
         parent=state_id,
     )
+
+
+def _kind(option: Option, best: str) -> ActionKind:
+    """Return the kind of an action; linear parameters of which the background has most to gain are one of it."""
+    linear = best == "background" and option.rule.kind is not ActionKind.PROFILE_MATCH
+    return ActionKind.BACKGROUND if linear else option.rule.kind
 
 
 def joint_action(state: FitState, state_id: str, selectors: tuple[str, ...]) -> Action:
