@@ -117,7 +117,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
     engine_settings = _engine_settings(request, pattern, request.form_factors) | _seeds(instrument)
     phases = (*structures, *candidates)
     specimen = Specimen(pattern, instrument, phases, engine.capabilities(), version, engine_settings)
-    standard, said = _standard(request, specimen)
+    standard, measured = _standard(request, specimen)
     job = Job(
         pattern=pattern,
         instrument=replace(instrument, notices=()),
@@ -130,7 +130,7 @@ def load_job(request: Request) -> tuple[Job, tuple[SourceFile, ...]]:
         planner_version=planner.version,
         engine_settings=engine_settings,
         budget=request.budget,
-        notices=(*_notices(pattern, instrument.notices, (*structures, *candidates)), *told, *said),
+        notices=(*_notices(pattern, instrument.notices, (*structures, *candidates)), *said, *told, *measured),
         planner_settings=settings,
         standard=standard,
         known_cells=known,

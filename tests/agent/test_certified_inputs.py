@@ -100,3 +100,5 @@ def test_it_is_part_of_the_job(tmp_path: Path) -> None:
     assert jobs[0].known_cells == ()
     assert jobs[1].structures[0].cell.a == 5.4652
     assert jobs[1].known_cells == (KnownCell("fluorite", (5.4652,)),)
+    # a single pattern has no notices of a standard's to take their place
+    assert [notice.code for notice in jobs[1].notices].count("known_cell") == 1
