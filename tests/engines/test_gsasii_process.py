@@ -63,7 +63,7 @@ def test_a_killed_process_costs_time_and_nothing_else(gsasii: ProtocolSession, r
     session = GsasiiEngine().start()
     try:
         session.hello()
-        with killing(session, [0.15]):
+        with killing(session, [0.03]):
             after, _ = session.execute(root, FREE)
         assert after.payload == expected.payload
         assert session.starts == 2
@@ -72,7 +72,7 @@ def test_a_killed_process_costs_time_and_nothing_else(gsasii: ProtocolSession, r
 
 
 def test_a_stuck_fit_ends_within_a_second_of_its_limit(root: Snapshot) -> None:
-    session = GsasiiEngine(session=SessionSettings(command_seconds=0.2, soft_share=1e6)).start()
+    session = GsasiiEngine(session=SessionSettings(command_seconds=0.05, soft_share=1e6)).start()
     try:
         session.hello()
         began = time.monotonic()

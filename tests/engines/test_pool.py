@@ -311,9 +311,14 @@ def test_an_interruption_ends_the_command_that_was_waited_for(pool: RunnerPool, 
     world.held.add("main")
     main = threading.main_thread().ident
     assert main is not None
-    threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT]).start()
-    with pytest.raises(KeyboardInterrupt):
-        answer(pool, "main")
+    # a worker of pytest-xdist ignores the signal
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            answer(pool, "main")
+    finally:
+        signal.signal(signal.SIGINT, before)
     world.wait_until(lambda: any(session.aborted for session in world.sessions))
     assert answer(pool, "second") == b"root/second"
 
