@@ -97,9 +97,11 @@ def test_an_interruption_is_recorded(
     scratch.mkdir()
     child = _start(inputs, out, runners, scratch)
     _wait_for_job(out, child)
-    time.sleep(3.0)
-    helpers = _descendants(child.pid)
+    end = time.monotonic() + 20
+    while len(helpers := _descendants(child.pid)) < runners and time.monotonic() < end:
+        time.sleep(0.02)
     assert len(helpers) == runners
+    time.sleep(0.3)
     os.kill(child.pid, number)
     assert child.wait(timeout=60) == 130
     assert not helpers & _running(), "an engine outlived its job"

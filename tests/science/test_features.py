@@ -280,7 +280,8 @@ def test_no_phase_and_no_reflection_is_survived():
     fit = base(upper=40.0)
     empty = simulate(fit, fit)
     table = empty.reflections
-    none = type(table)(*(getattr(table, name)[:0] for name in table.__dataclass_fields__))
+    columns = (getattr(table, name) for name in table.__dataclass_fields__)
+    none = type(table)(*(None if column is None else column[:0] for column in columns))
     bare = replace(
         empty, reflections=none, phases=(), phase_patterns=np.zeros((0, empty.x.size)), y_calc=empty.background
     )
