@@ -17,7 +17,8 @@ import numpy as np
 from autoxrd.domain.pattern import FloatArray
 from autoxrd.domain.standard import AMORPHOUS, AMORPHOUS_LEVERAGE, MASS_ABSORPTION, ExternalStandard, absolute_name
 from autoxrd.domain.state import MeasuredValue, ParameterValue
-from autoxrd.science.scales import ScaledFit, derived, scattered_mass
+from autoxrd.science.inputs import ScaledFit
+from autoxrd.science.scales import derived, scattered_mass
 
 __all__ = ["external_quantities", "standard_constant"]
 

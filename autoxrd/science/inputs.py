@@ -28,7 +28,7 @@ from autoxrd.domain.state import (
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.science.settings import Limits, MeasureSettings
 
-__all__ = ["FitArrays", "MeasureContext", "Measures", "PhaseOutcome", "ReflectionArrays"]
+__all__ = ["FitArrays", "MeasureContext", "Measures", "PhaseOutcome", "ReflectionArrays", "ScaledFit", "WeighedPhase"]
 
 IntArray = NDArray[np.int64]
 
@@ -73,20 +73,44 @@ class ReflectionArrays(Protocol):
         """Multiplicity, shape (m,)."""
 
 
-class PhaseOutcome(Protocol):
-    """A phase as refined (``engines.protocol.PhaseResult``)."""
+class WeighedPhase(Protocol):
+    """A phase with its share."""
 
     @property
     def name(self) -> str:
         """Name within the job."""
 
     @property
-    def space_group(self) -> str:
-        """Hermann-Mauguin symbol."""
-
-    @property
     def weight_fraction(self) -> MeasuredValue | None:
         """Weight fraction among the crystalline phases."""
+
+
+class ScaledFit(Protocol):
+    """What of a fit tells how much of each phase there is; a result of an engine, or a recorded state."""
+
+    @property
+    def phases(self) -> Sequence[WeighedPhase]:
+        """The phases."""
+
+    @property
+    def parameters(self) -> Sequence[ParameterValue]:
+        """Every parameter."""
+
+    @property
+    def covariance_names(self) -> Sequence[str]:
+        """Names of the free parameters, length k."""
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Shape (k, k)."""
+
+
+class PhaseOutcome(WeighedPhase, Protocol):
+    """A phase as refined (``engines.protocol.PhaseResult``)."""
+
+    @property
+    def space_group(self) -> str:
+        """Hermann-Mauguin symbol."""
 
     @property
     def cell(self) -> Mapping[str, MeasuredValue]:
@@ -97,7 +121,7 @@ class PhaseOutcome(Protocol):
         """The refined structure."""
 
 
-class FitArrays(Protocol):
+class FitArrays(ScaledFit, Protocol):
     """A fit (``engines.protocol.EngineResult``); pattern arrays have shape (n,)."""
 
     @property
@@ -131,18 +155,6 @@ class FitArrays(Protocol):
     @property
     def phases(self) -> Sequence[PhaseOutcome]:
         """The phases, in the order of ``phase_patterns``."""
-
-    @property
-    def parameters(self) -> Sequence[ParameterValue]:
-        """Every parameter."""
-
-    @property
-    def covariance_names(self) -> Sequence[str]:
-        """Names of the free parameters, length k."""
-
-    @property
-    def covariance(self) -> FloatArray:
-        """Shape (k, k)."""
 
     @property
     def convergence(self) -> Convergence:

@@ -3,47 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
 from autoxrd.domain.pattern import FloatArray
-from autoxrd.domain.state import MeasuredValue, ParameterValue
+from autoxrd.domain.state import ParameterValue
+from autoxrd.science.inputs import ScaledFit
 
-__all__ = ["ScaledFit", "WeighedPhase", "derived", "scale_covariance", "scattered_mass"]
-
-
-class WeighedPhase(Protocol):
-    """A phase with its share."""
-
-    @property
-    def name(self) -> str:
-        """Name within the job."""
-
-    @property
-    def weight_fraction(self) -> MeasuredValue | None:
-        """Weight fraction among the crystalline phases."""
-
-
-class ScaledFit(Protocol):
-    """What of a fit tells how much of each phase there is; a result of an engine, or a recorded state."""
-
-    @property
-    def phases(self) -> Sequence[WeighedPhase]:
-        """The phases."""
-
-    @property
-    def parameters(self) -> Sequence[ParameterValue]:
-        """Every parameter."""
-
-    @property
-    def covariance_names(self) -> Sequence[str]:
-        """Names of the free parameters, length k."""
-
-    @property
-    def covariance(self) -> FloatArray:
-        """Shape (k, k)."""
+__all__ = ["derived", "scale_covariance", "scattered_mass"]
 
 
 def scale_covariance(result: ScaledFit) -> tuple[FloatArray, FloatArray] | None:

@@ -1,4 +1,4 @@
-"""A curve that lies under a pattern as it is: what an edit says of it, and what is told of one that was estimated.
+"""A curve or a peak that lies under a pattern: what an edit says of it, and what is told of a curve that was estimated.
 
 numpy only. The curve itself is made by whoever asks for the edit: both engines are given the same.
 """
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from axr_rows import derived_row
 
-__all__ = ["Estimate", "curve_notices", "curve_of", "curve_rows", "estimate_of"]
+__all__ = ["Estimate", "curve_notices", "curve_of", "curve_rows", "estimate_of", "place_of"]
 
 Estimate = tuple[float, float]
 """Effective number of parameters of an estimated curve, and the shortest wave that it follows, degrees."""
@@ -62,3 +62,21 @@ def curve_notices(estimate: Estimate | None) -> list[tuple[str, str]]:
     parameters, wave = estimate
     text = f"A curve estimated from the pattern lies under it and is held: it follows waves from {wave:.3g} deg on"
     return [("background_estimated", f"{text}, and counts as {parameters:.1f} parameters.")]
+
+
+def place_of(values: dict[str, Any], x: np.ndarray) -> tuple[float, float]:
+    """Return position and width at half height of a single peak of the background, as an edit gives them.
+
+    Args:
+        values: ``position_deg``, ``width_deg``.
+        x: abscissa that is used, rising.
+
+    Raises:
+        ValueError: it lies outside the range, or is broader than it.
+    """
+    position, width = float(values["position_deg"]), float(values["width_deg"])
+    if not x[0] <= position <= x[-1]:
+        raise ValueError(f"a peak at {position:g} deg lies outside the range {x[0]:g} to {x[-1]:g}")
+    if not 0.0 < width <= float(x[-1] - x[0]):
+        raise ValueError("the width of a peak is positive and no larger than the range")
+    return position, width

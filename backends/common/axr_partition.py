@@ -75,15 +75,18 @@ class Intensities:
         return esds
 
 
+def _scaled(weighted: csc_array, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the normal equations with columns of one length: matrix, right-hand side, lengths, and which are any."""
+    normal = (weighted.T @ weighted).toarray()
+    scale = np.sqrt(np.diag(normal))
+    seen = scale > 0
+    scale[~seen] = 1.0
+    return normal / np.outer(scale, scale) + RIDGE * np.eye(scale.size), weighted.T @ target / scale, scale, seen
+
+
 def solve_nonnegative(weighted: csc_array, target: np.ndarray, count: int) -> np.ndarray:
     """Return the least-squares solution whose first ``count`` elements are not negative."""
-    normal = (weighted.T @ weighted).toarray()
-    right = weighted.T @ target
-    scale = np.sqrt(np.diag(normal))
-    used = scale > 0
-    scale[~used] = 1.0
-    normal = normal / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
-    right = right / scale
+    normal, right, scale, used = _scaled(weighted, target)
     solution = np.zeros(scale.size)
     for _ in range(ROUNDS):
         free = np.flatnonzero(used)
@@ -107,13 +110,7 @@ def best_intensities(weighted: csc_array, target: np.ndarray, start: np.ndarray 
         target: over sigma, shape (n,).
         start: which are believed to be above zero, shape (r,), bool: of a solution nearby.
     """
-    normal = (weighted.T @ weighted).toarray()
-    right = weighted.T @ target
-    scale = np.sqrt(np.diag(normal))
-    known = scale > 0
-    scale[~known] = 1.0
-    normal = normal / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
-    right = right / scale
+    normal, right, scale, known = _scaled(weighted, target)
     free = known & (right > 0.0 if start is None else start)
     slack, fewest, tries = SLACK * float(np.max(np.abs(right), initial=1e-300)), scale.size + 1, TRIES
     for _ in range(MOST_EXCHANGES):

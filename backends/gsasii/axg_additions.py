@@ -12,7 +12,7 @@ from axg_pattern import NARROW, Engine
 from axg_prepare import MOST_TERMS
 from axg_quantities import QUANTITIES
 from axg_state import State
-from axr_fixed import curve_of, estimate_of
+from axr_fixed import curve_of, estimate_of, place_of
 
 __all__ = ["add_debye_term", "add_peak", "fix_background"]
 
@@ -40,12 +40,8 @@ def add_peak(state: State, values: dict[str, Any]) -> State:
     """
     if state.flight is not None:
         raise ValueError("over the time of flight there are no single peaks in the background")
-    position, width = float(values["position_deg"]), float(values["width_deg"])
     x = state.x[state.used()]
-    if not x[0] <= position <= x[-1]:
-        raise ValueError(f"a peak at {position:g} deg lies outside the range {x[0]:g} to {x[-1]:g}")
-    if not 0.0 < width <= float(x[-1] - x[0]):
-        raise ValueError("the width of a peak is positive and no larger than the range")
+    position, width = place_of(values, x)
     number = state.background_peaks + 1
     if number > MOST_PEAKS:
         raise ValueError(f"there are {MOST_PEAKS} single peaks already")

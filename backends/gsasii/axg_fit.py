@@ -19,9 +19,9 @@ from axg_solve import Limits, Outcome, limits_of, refine
 from axg_state import State
 from axg_uncertainty import uncertainty_rows
 from axg_version import version
+from axr_mode import in_mode
 from axr_rows import without_structure
 from axr_wanted import require_wanted
-from axr_wire import Refused
 
 __all__ = [
     "AXIAL_SEED",
@@ -53,16 +53,7 @@ def execute(state: State, command: dict[str, Any]) -> _Result:
     Raises:
         Refused: the command cannot be carried out.
     """
-    state = apply_edits(state, command["edits"])
-    if command.get("match_first"):
-        state = _placed(state, command)
-    if command["mode"] not in ("rietveld", "lebail"):
-        raise Refused("input", "mode_unknown", f"Unknown mode {command['mode']!r}.")
-    if state.bare and command["mode"] == "rietveld":
-        text = f"Phase {state.bare[0]} has no atoms: only a profile match can be made of it."
-        raise Refused("input", "no_atoms", text)
-    if command["mode"] != state.mode:
-        state = replace(state, mode=command["mode"], intensities=(), last={})
+    state = in_mode(apply_edits(state, command["edits"]), command, execute, {"intensities": ()})
     catalog = build_catalog(build_model(state))
     columns = catalog.freed(command["released"])
     state = _seed_axial(state, columns)
@@ -78,21 +69,6 @@ def execute(state: State, command: dict[str, Any]) -> _Result:
     if columns and command["cycles"] > 0:
         state = replace(state, last=record_of(command, catalog, outcome))
     return _report(state, command, columns, limits, outcome)
-
-
-def _placed(state: State, command: dict[str, Any]) -> State:
-    """Return the state with what a profile match found of positions and shapes; its intensities are left behind.
-
-    Raises:
-        Refused: the match cannot be made, or did not converge.
-    """
-    first = command | {"released": command["match_first"], "match_first": [], "mode": "lebail"}
-    matched, found, _ = execute(state, first | {"edits": [], "gains": False})
-    ending = found["convergence"]
-    if not ending["converged"]:
-        text = f"The profile match did not converge ({ending['status']}), so that nothing can start from it."
-        raise Refused("diverged", "match_not_converged", text)
-    return replace(matched, mode=state.mode, intensities=(), last={})
 
 
 def _seed_axial(state: State, columns: list[Column]) -> State:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -180,7 +181,7 @@ def _gone(columns: list[Column], values: dict[str, float]) -> list[str]:
     return [name for name in small if values[name] >= 0.0]
 
 
-class Residuals:
+class Residuals(ABC):
     """The least-squares problem of one pass, of one histogram or of several: `computed` says what it is made of.
 
     Args:
@@ -214,9 +215,9 @@ class Residuals:
                 raise
             return np.full(self.points, np.inf), np.zeros((len(self.free), self.points))
 
+    @abstractmethod
     def computed(self, values: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted residuals, shape (n,), and the model's Jacobian, shape (k, n), at given values."""
-        raise NotImplementedError
 
 
 class _Residuals(Residuals):

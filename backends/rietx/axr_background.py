@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import rietx as rx
 from axr_curves import chebyshev_rows, fit_chebyshev
-from axr_fixed import curve_of, estimate_of
+from axr_fixed import curve_of, estimate_of, place_of
 from axr_private import COARSE_AREA, compiled, table_of
 from axr_seeds import background_model, chebyshev_of
 from axr_state import State
@@ -81,12 +81,7 @@ def add_peak(state: State, values: dict[str, Any]) -> State:
     """
     if values.get("shape", "gauss") != "gauss":
         raise ValueError("a single peak of rietx's background is a Gaussian")
-    position, width = float(values["position_deg"]), float(values["width_deg"])
-    x = state.x[state.used()]
-    if not x[0] <= position <= x[-1]:
-        raise ValueError(f"a peak at {position:g} deg lies outside the range {x[0]:g} to {x[-1]:g}")
-    if not 0.0 < width <= float(x[-1] - x[0]):
-        raise ValueError("the width of a peak is positive and no larger than the range")
+    position, width = place_of(values, state.x[state.used()])
     if len(state.instrument.extra_components) >= MOST_PEAKS:
         raise ValueError(f"there are {MOST_PEAKS} single peaks already")
     hump = rx.HumpComponent(

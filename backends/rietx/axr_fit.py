@@ -14,6 +14,7 @@ from axr_fixed import curve_notices
 from axr_gain_columns import rough_surface
 from axr_gains import axial_start, release_gains
 from axr_lebail import match_intensities, partitioned, tellable
+from axr_mode import in_mode
 from axr_model import catalog_of, open_refinement
 from axr_names import Catalog, Mapped
 from axr_pawley import refine_matched, squared_factors
@@ -25,7 +26,6 @@ from axr_state import State
 from axr_strain import tell_greatest
 from axr_uncertainty import uncertainty_rows
 from axr_wanted import require_wanted
-from axr_wire import Refused
 from rietx.optimize.statistics import compute_statistics
 
 __all__ = ["execute"]
@@ -46,16 +46,7 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
     Raises:
         Refused: the command cannot be carried out.
     """
-    state = apply_edits(state, command["edits"])
-    if command.get("match_first"):
-        state = _placed(state, command)
-    if command["mode"] not in ("rietveld", "lebail"):
-        raise Refused("input", "mode_unknown", f"Unknown mode {command['mode']!r}.")
-    if state.bare and command["mode"] == "rietveld":
-        text = f"Phase {state.bare[0]} has no atoms: only a profile match can be made of it."
-        raise Refused("input", "no_atoms", text)
-    if command["mode"] != state.mode:
-        state = replace(state, mode=command["mode"], reflections=[], last={})
+    state = in_mode(apply_edits(state, command["edits"]), command, execute, {"reflections": []})
     ref = open_refinement(state)
     catalog = catalog_of(state, ref)
     columns = catalog.columns(command["released"])
@@ -82,21 +73,6 @@ def execute(state: State, command: dict[str, Any]) -> tuple[State, dict[str, Any
         columns = [path for path in columns if path not in outcome.absent]
         _note_absent(catalog, outcome)
     return _report(state, command, catalog, columns, bounds, outcome)
-
-
-def _placed(state: State, command: dict[str, Any]) -> State:
-    """Return the state with what a profile match found of positions and shapes; its intensities are left behind.
-
-    Raises:
-        Refused: the match cannot be made, or did not converge.
-    """
-    first = command | {"released": command["match_first"], "match_first": [], "mode": "lebail"}
-    matched, found, _ = execute(state, first | {"edits": [], "gains": False})
-    ending = found["convergence"]
-    if not ending["converged"]:
-        text = f"The profile match did not converge ({ending['status']}), so that nothing can start from it."
-        raise Refused("diverged", "match_not_converged", text)
-    return replace(matched, mode=state.mode, reflections=[], last={})
 
 
 def _axial_start(state: State, columns: list[str], released: list[str]) -> float:
