@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from autoxrd.engines.gsasii import VARIABLE, GsasiiEngine
+from tests.support.engines import need
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,6 +33,26 @@ def _make_importable(name: str) -> None:
 
 
 _make_importable("benchmarks")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Hide GSAS-II from tests that are not marked as needing it.
+
+    A test that needs it and does not say so then fails on every machine, not only on those without it.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if item.get_closest_marker("gsasii") is None:
+            patch.delenv(VARIABLE, raising=False)
+        return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what is marked as needing GSAS-II where it cannot be used, before any fixture asks for it."""
+    if item.get_closest_marker("gsasii") is not None:
+        need(GsasiiEngine())
+
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

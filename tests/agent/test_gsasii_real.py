@@ -13,10 +13,8 @@ from typing import Any
 
 import pytest
 
-from autoxrd.engines.gsasii import GsasiiEngine
 from tests.agent.checks import check_graph
 from tests.agent.conftest import Run
-from tests.support.engines import need
 
 pytestmark = [pytest.mark.real, pytest.mark.gsasii]
 
@@ -27,7 +25,6 @@ FRACTION = 0.005
 
 
 def _refine(autoxrd: Run, out: Path, *words: object) -> dict[str, Any]:
-    need(GsasiiEngine())
     done = autoxrd("refine", *words, "--engine", "gsasii", "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     check_graph(out)

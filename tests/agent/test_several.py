@@ -15,12 +15,10 @@ from autoxrd.agent.external import ExternalRequest
 from autoxrd.agent.inputs import Measured, Request, load_job
 from autoxrd.agent.job import Job
 from autoxrd.domain.standard import InternalStandard
-from autoxrd.engines.gsasii import GsasiiEngine
 from autoxrd.errors import UserInputError
 from autoxrd.store.artifacts import ArtifactStore
 from tests.agent.checks import check_graph
 from tests.agent.conftest import Run
-from tests.support.engines import need
 
 File = Callable[[str], Path]
 XRAY, NEUTRON = "lab-pbso4-rrr-xray", "neut-pbso4-d1a-lambda"
@@ -51,7 +49,6 @@ def test_an_engine_of_one_pattern_refuses_two(twice: Request) -> None:
     ],
 )
 def test_what_several_patterns_cannot_have_is_refused(twice: Request, change: dict[str, Any]) -> None:
-    need(GsasiiEngine())
     if change.get("candidates"):
         change = {"candidates": twice.structures}
     with pytest.raises(UserInputError) as caught:
@@ -61,7 +58,6 @@ def test_what_several_patterns_cannot_have_is_refused(twice: Request, change: di
 
 @pytest.mark.gsasii
 def test_the_record_brings_every_pattern_back(twice: Request, tmp_path: Path) -> None:
-    need(GsasiiEngine())
     others = (replace(twice.others[0], two_theta_limits=(30.0, 60.0), background_terms=4),)
     job, sources = load_job(replace(twice, engine="gsasii", others=others))
     assert [source.role for source in sources] == ["pattern", "structure.1", "pattern.2"]
@@ -78,7 +74,6 @@ def test_the_record_brings_every_pattern_back(twice: Request, tmp_path: Path) ->
 @pytest.mark.real
 @pytest.mark.gsasii
 def test_a_job_of_two_patterns_is_whole(autoxrd: Run, shared_file: File, tmp_path: Path) -> None:
-    need(GsasiiEngine())
     out = tmp_path / "out"
     words = _pbso4(shared_file)
     done = autoxrd("refine", *words, "--max-steps", 3, "--engine", "gsasii", "--out", out, "--json")
@@ -110,7 +105,6 @@ def test_a_job_of_two_patterns_is_whole(autoxrd: Run, shared_file: File, tmp_pat
 @pytest.mark.slow
 def test_pbso4_with_xrays_and_neutrons(autoxrd: Run, shared_file: File, tmp_path: Path) -> None:
     """By hand in GSAS-II: Rwp 6.597 % over both; its cells without axial divergence are held by the same-steps test."""
-    need(GsasiiEngine())
     out = tmp_path / "out"
     done = autoxrd("refine", *_pbso4(shared_file), "--engine", "gsasii", "--out", out, "--json")
     assert done.returncode == 0, done.stderr
