@@ -35,6 +35,12 @@ def _make_importable(name: str) -> None:
 _make_importable("benchmarks")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test that asks for a session with GSAS-II, itself or by another fixture."""
+    if "gsasii" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.gsasii)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Hide GSAS-II from tests that are not marked as needing it.
