@@ -24,7 +24,6 @@ from autoxrd.errors import AutoxrdError, EngineDiverged, UserInputError
 from autoxrd.io import read_instrument, read_pattern, read_structures
 from tests.engines.samples import FLUORITE, LAB, ZINCITE, flat, parameter, simulated, values
 
-
 CELL = "".join(f"_cell_length_{c} 5.0\n" for c in "abc")
 CELL += "".join(f"_cell_angle_{c} 90\n" for c in ("alpha", "beta", "gamma"))
 COLUMNS = "".join(f"_atom_site_{name}\n" for name in ("label", "type_symbol", "fract_x", "fract_y", "fract_z"))
