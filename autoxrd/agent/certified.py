@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 import gemmi
 
@@ -13,7 +14,7 @@ from autoxrd.domain.standard import KnownCell
 from autoxrd.domain.structure import CrystalStructure, UnitCell
 from autoxrd.errors import UserInputError
 
-__all__ = ["certified", "find_phase"]
+__all__ = ["certified", "check_cell", "find_phase", "free_cell"]
 
 _KEYS = ("a", "b", "c", "alpha", "beta", "gamma")
 _FARTHEST, _FARTHEST_DEG = 0.01, 1.0
@@ -21,7 +22,22 @@ _FARTHEST, _FARTHEST_DEG = 0.01, 1.0
 or a slip of a digit, does not."""
 
 
-def find_phase(asked: str, structures: Sequence[CrystalStructure], *, what: str, code: str) -> CrystalStructure:
+class Named(Protocol):
+    """What a phase is found by."""
+
+    @property
+    def name(self) -> str:
+        """In the job."""
+
+    @property
+    def source_name(self) -> str:
+        """Of its file."""
+
+
+NamedT = TypeVar("NamedT", bound=Named)
+
+
+def find_phase(asked: str, structures: Sequence[NamedT], *, what: str, code: str) -> NamedT:
     """Return the phase that a user names: by its name in the job, or that of its CIF.
 
     Args:
@@ -70,6 +86,37 @@ def certified(
     return tuple(known), changed, tuple(notices)
 
 
+def free_cell(phase: CrystalStructure) -> dict[str, float]:
+    """Return the cell parameters that symmetry leaves free, by name, angstrom and degrees."""
+    values = phase.cell.as_tuple()
+    return {_KEYS[group[0]]: values[group[0]] for group in _free(phase)}
+
+
+def check_cell(stated: Sequence[float], name: str, space_group: str, free: Mapping[str, float]) -> None:
+    """Check a stated cell against the one of the structure file.
+
+    Args:
+        stated: one value for each free parameter.
+        name: of the phase in the job.
+        space_group: of the phase.
+        free: the structure file's parameters, see `free_cell`.
+
+    Raises:
+        UserInputError: ``known_cell_invalid``.
+    """
+    if len(stated) != len(free):
+        text = f"{name} ({space_group}) has {len(free)} free cell parameters, not {len(stated)}:"
+        numbers = ",".join(f"{value:g}" for value in free.values())
+        raise UserInputError("known_cell_invalid", f"{text} state {','.join(free)}, as in {name}={numbers}.")
+    for (key, here), value in zip(free.items(), stated, strict=True):
+        angle = _KEYS.index(key) >= 3
+        away = abs(value - here) / (1.0 if angle else here)
+        if not math.isfinite(value) or away > (_FARTHEST_DEG if angle else _FARTHEST):
+            text = f"{key} = {value:g} of {name} is not that of its structure, {here:g}, within"
+            room = f"{_FARTHEST_DEG:g} degree" if angle else f"{100 * _FARTHEST:g} %"
+            raise UserInputError("known_cell_invalid", f"{text} {room}: correct the value or the structure.")
+
+
 def _told(phase: CrystalStructure, cell: UnitCell) -> str:
     values = cell.as_tuple()
     return ", ".join(f"{_KEYS[group[0]]} = {values[group[0]]:g}" for group in _free(phase))
@@ -77,19 +124,9 @@ def _told(phase: CrystalStructure, cell: UnitCell) -> str:
 
 def _cell(item: KnownCell, phase: CrystalStructure) -> UnitCell:
     """Return the stated cell, if the phase can have it."""
-    groups, values = _free(phase), list(phase.cell.as_tuple())
-    names = ",".join(_KEYS[group[0]] for group in groups)
-    numbers = ",".join(f"{values[group[0]]:g}" for group in groups)
-    if len(item.values) != len(groups):
-        text = f"{phase.name} ({phase.space_group}) has {len(groups)} free cell parameters, not {len(item.values)}:"
-        raise UserInputError("known_cell_invalid", f"{text} state {names}, as in {phase.name}={numbers}.")
-    for group, value in zip(groups, item.values, strict=True):
-        here, angle = values[group[0]], group[0] >= 3
-        away = abs(value - here) / (1.0 if angle else here)
-        if not math.isfinite(value) or away > (_FARTHEST_DEG if angle else _FARTHEST):
-            text = f"{_KEYS[group[0]]} = {value:g} of {phase.name} is not that of its structure, {here:g}, within"
-            room = f"{_FARTHEST_DEG:g} degree" if angle else f"{100 * _FARTHEST:g} %"
-            raise UserInputError("known_cell_invalid", f"{text} {room}: correct the value or the structure.")
+    check_cell(item.values, phase.name, phase.space_group, free_cell(phase))
+    values = list(phase.cell.as_tuple())
+    for group, value in zip(_free(phase), item.values, strict=True):
         for place in group:
             values[place] = value
     return UnitCell(*values)

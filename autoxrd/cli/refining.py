@@ -211,7 +211,7 @@ def request_of(measured: Common, pattern: Path, **choices: Any) -> Request:
             composition=measured.composition,
             intensity_ratio=measured.intensity_ratio,
         ),
-        known_cells=tuple(standards.known_cell_of(text) for text in measured.known_cell),
+        known_cells=standards.known_cells_of(measured.known_cell),
         **choices,
     )
 

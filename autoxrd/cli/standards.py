@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ __all__ = [
     "Internal",
     "Ratio",
     "external_of",
-    "known_cell_of",
+    "known_cells_of",
     "standard_of",
 ]
 
@@ -122,20 +123,8 @@ def external_of(
     )
 
 
-def known_cell_of(text: str) -> KnownCell:
-    """Read ``PHASE`` or ``PHASE=VALUE,...``: the free cell parameters, angstrom and degrees."""
-    from autoxrd.domain.standard import KnownCell
-    from autoxrd.errors import UserInputError
+def known_cells_of(texts: Iterable[str]) -> tuple[KnownCell, ...]:
+    """Read each ``PHASE`` or ``PHASE=VALUE,...`` of --known-cell."""
+    from autoxrd.domain.standard import read_known_cell
 
-    name, equals, numbers = text.strip().partition("=")
-    try:
-        values = tuple(float(part) for part in numbers.split(",")) if equals else ()
-    except ValueError:
-        name, values = "", ()
-    if not name.strip():
-        raise UserInputError(
-            "known_cell_invalid",
-            "--known-cell needs a phase, and numbers where its file's cell is not the certified one, as in Si or "
-            f"Si=5.43109 or corundum=4.7591,12.9917; got {text!r}.",
-        )
-    return KnownCell(name.strip(), values)
+    return tuple(read_known_cell(text, called="--known-cell") for text in texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,6 +19,7 @@ __all__ = [
     "KnownCell",
     "Standard",
     "absolute_name",
+    "read_known_cell",
 ]
 
 AMORPHOUS = "sample.amorphous_weight_fraction"
@@ -53,6 +55,30 @@ class KnownCell:
 
     phase: str
     values: tuple[float, ...] = ()
+
+
+def read_known_cell(text: str, *, called: str) -> KnownCell:
+    """Read ``PHASE`` or ``PHASE=VALUE,...``: the free cell parameters, angstrom and degrees.
+
+    Args:
+        text: as typed.
+        called: what the place is called where it was typed, to begin a sentence with.
+
+    Raises:
+        UserInputError: ``known_cell_invalid``.
+    """
+    name, equals, numbers = text.strip().partition("=")
+    try:
+        values = tuple(float(part) for part in numbers.split(",")) if equals else ()
+    except ValueError:
+        name, values = "", ()
+    if not name.strip() or not all(math.isfinite(value) and value > 0.0 for value in values):
+        raise UserInputError(
+            "known_cell_invalid",
+            f"{called} needs a phase, and numbers where its file's cell is not the certified one, as in Si or "
+            f"Si=5.43109 or corundum=4.7591,12.9917; got {text.strip()[:80]!r}.",
+        )
+    return KnownCell(name.strip(), values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def read_structures(
     if not blocks:
         sentence = (
             "has no atoms (no _atom_site_fract_x); a Rietveld refinement needs them: give a CIF with coordinates, or "
-            "--profile-match where only the cell is known."
+            "ask for a profile match (--profile-match) where only the cell is known."
         )
         raise source.error("cif_no_atoms", sentence)
     read = _lattice if lattice else _structure

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from autoxrd.domain.structure import CrystalStructure
 
-__all__ = ["name_structures", "structure_name"]
+__all__ = ["name_structures", "structure_name", "unique_names"]
 
 _GENERIC = re.compile(r"^(?:cod|icsd|amcsd|ccdc|mp|pdf|cif|phase|structure|data|block|global|file)?[\W_]*\d*$", re.I)
 _MAX_LENGTH = 40
@@ -40,16 +40,23 @@ def structure_name(stem: str, mineral: str, formula: str, block: str, *, alone: 
     return _safe(stem) or "phase"
 
 
-def name_structures(structures: Iterable[CrystalStructure]) -> tuple[CrystalStructure, ...]:
-    """Make the names of all phases of a job unique by a counting suffix; the order is kept."""
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Make names safe, and unique by a counting suffix; the order is kept."""
     used: set[str] = set()
-    out: list[CrystalStructure] = []
-    for structure in structures:
-        base = _safe(structure.name) or "phase"
+    out: list[str] = []
+    for given in names:
+        base = _safe(given) or "phase"
         name, count = base, 1
         while name.lower() in used:
             count += 1
             name = f"{base}_{count}"
         used.add(name.lower())
-        out.append(structure if name == structure.name else replace(structure, name=name))
-    return tuple(out)
+        out.append(name)
+    return out
+
+
+def name_structures(structures: Iterable[CrystalStructure]) -> tuple[CrystalStructure, ...]:
+    """Make the names of all phases of a job unique; the order is kept."""
+    given = tuple(structures)
+    names = unique_names(structure.name for structure in given)
+    return tuple(s if name == s.name else replace(s, name=name) for s, name in zip(given, names, strict=True))

@@ -14,7 +14,7 @@ from autoxrd.primitives import safe_name
 
 __all__ = ["KINDS", "Checker", "Finding"]
 
-KINDS = ("pattern", "structure", "instrument")
+KINDS = ("pattern", "structure", "lattice", "instrument")
 ADDRESS_SPACE_BYTES = 3 * 2**30
 FILE_BYTES = 2**20
 """Largest file that the child may write: it needs none."""
@@ -27,7 +27,7 @@ class Finding:
     """What a file is, or why it cannot be used.
 
     Args:
-        kind: ``pattern``, ``structure`` or ``instrument``: what it was read as.
+        kind: what it was read as, one of `KINDS`; ``lattice``: a structure file of which only the cell counts.
         name: its name, made safe.
         found: what the reader says, see `autoxrd.jobs.precheck`; None where it refused.
         code, detail: why it refused.

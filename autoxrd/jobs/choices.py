@@ -7,7 +7,7 @@ from autoxrd.errors import UserInputError
 from autoxrd.gates.policy import shipped_policies
 from autoxrd.jobs.modelling import check_model
 from autoxrd.jobs.request import JobRequest
-from autoxrd.planners.registry import planner_names
+from autoxrd.planners.registry import planner_info, planner_names
 from autoxrd.settings import Settings
 
 __all__ = ["check_choices"]
@@ -18,7 +18,7 @@ def check_choices(request: JobRequest, settings: Settings) -> None:
 
     Raises:
         UserInputError: ``engine_unknown``, ``planner_unknown``, ``policy_unknown``, ``engine_unavailable``,
-            ``model_not_set_up``, ``llm_option_unused``, ``llm_budget_invalid``.
+            ``profile_match_planner``, ``model_not_set_up``, ``llm_option_unused``, ``llm_budget_invalid``.
     """
     for what, name, known in (
         ("engine", request.engine, engine_names()),
@@ -29,6 +29,9 @@ def check_choices(request: JobRequest, settings: Settings) -> None:
             raise UserInputError(
                 f"{what}_unknown", f"There is no {what} {name!r:.60} here; known are {', '.join(known)}."
             )
+    if request.fit.profile_match and planner_info(request.planner).needs_model:
+        text = f"The planner {request.planner!r} knows structures only: a profile match is made by 'rules'."
+        raise UserInputError("profile_match_planner", text)
     check_model(request, settings)
     usable, reason = get_engine(request.engine).available()
     if not usable:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from autoxrd.agent.certified import free_cell
 from autoxrd.answering import answer_lines, own_answers
 from autoxrd.curves import extremes, packed
 from autoxrd.domain.instrument import EmissionLine, Instrument
@@ -80,6 +81,11 @@ def _structures(path: Path) -> dict[str, Any]:
     return {"phases": [_phase(structure) for structure in read_structures(path)]}
 
 
+def _lattices(path: Path) -> dict[str, Any]:
+    """Read cells and space groups only, as a profile match does."""
+    return {"phases": [_phase(structure) for structure in read_structures(path, lattice=True)]}
+
+
 def _phase(structure: CrystalStructure) -> dict[str, Any]:
     return {
         "name": structure.name,
@@ -87,6 +93,7 @@ def _phase(structure: CrystalStructure) -> dict[str, Any]:
         "formula": structure.formula,
         "space_group": structure.space_group,
         "cell": asdict(structure.cell),
+        "free_cell": free_cell(structure),
         "n_atoms": len(structure.atoms),
         "notices": _told(structure.notices),
     }
@@ -106,6 +113,7 @@ def _instrument(path: Path) -> dict[str, Any]:
 _READERS: Mapping[str, Callable[[Path], dict[str, Any]]] = {
     "pattern": _pattern,
     "structure": _structures,
+    "lattice": _lattices,
     "instrument": _instrument,
 }
 

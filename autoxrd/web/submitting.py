@@ -34,9 +34,10 @@ from autoxrd.store.service.files import NewFile, add_upload, upload_of
 from autoxrd.store.service.keys import Identity, Scope
 from autoxrd.web.checks import checker_of, finding_html, lines_of
 from autoxrd.web.guard import Visit, Visitor, believed_form
+from autoxrd.web.phases import check_phases
 from autoxrd.web.rendering import PageRoute, page
 from autoxrd.web.series import address_of
-from autoxrd.web.wishes import FIELDS, request_from, series_from
+from autoxrd.web.wishes import FIELDS, field_of, request_from, series_from
 
 __all__ = ["router"]
 
@@ -108,12 +109,17 @@ def _looked_at(
     _take_files(draft, form, context, identity)
     for given in draft.files:
         data = context.database.artifacts.get(given.file.sha256)
-        draft.findings.append(checker.check(_KINDS[given.part], given.name, data))
+        kind = _KINDS[given.part]
+        if kind == "structure" and texts.get("profile_match"):
+            kind = "lattice"  # a CIF needs no atoms then
+        draft.findings.append(checker.check(kind, given.name, data))
     for given, finding in zip(draft.files, draft.findings, strict=True):
         if finding.found is None:
             draft.problems.setdefault(given.part, finding.detail)
     _ask_for_files(draft)
     request = _request(draft, context.settings)
+    if request is not None:
+        draft.problems |= check_phases(request, draft.findings)
     if request is None or draft.problems:
         for given in draft.files:  # the owner's, until the question is answered
             add_upload(context.database, identity.owner_id, given.name, given.file)
@@ -184,10 +190,11 @@ def _request(draft: Draft, settings: Settings) -> JobRequest | None:
         series_from(request, draft.values, [given.name for given in draft.files if given.part == "pattern"])
     except ValidationError as error:
         for fault in error.errors():
-            draft.problems.setdefault(str(fault["loc"][-1]), f"{fault['loc'][-1]}: {fault['msg']}.")
+            field = field_of(fault["loc"])
+            draft.problems.setdefault(field, f"{field.replace('_', ' ').capitalize()}: {fault['msg']}.")
         return None
     except UserInputError as error:
-        draft.problems.setdefault(str(error.context.get("field", error.code)), error.detail)
+        draft.problems.setdefault(str(error.context.get("field", field_of((), error.code))), error.detail)
         return None
     return request
 

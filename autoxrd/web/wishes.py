@@ -7,22 +7,39 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from autoxrd.domain.standard import read_known_cell
 from autoxrd.errors import UserInputError
 from autoxrd.jobs.request import JobRequest, SeriesPlace
 from autoxrd.series.ordering import ordered, value_in
 
-__all__ = ["FIELDS", "request_from", "series_from"]
+__all__ = ["FIELDS", "field_of", "request_from", "series_from"]
 
 FIELDS = (
     "title", "anode", "wavelength", "radiation", "geometry", "monochromator", "lower", "upper", "excluded",
     "background_terms", "engine", "planner", "policy", "steps", "minutes", "sample", "proposal", "review",
-    "series", "series_by", "series_values",
+    "series", "series_by", "series_values", "profile_match", "known_cells",
+    "standard", "standard_percent", "standard_crystallinity",
 )  # fmt: skip
 """Text fields of the form; empty ones leave the request's own default."""
 
 _ALONG = {"temperature": ("temperature", "K"), "time": ("time", "s"), "other": ("value", "")}
 
 _PLAIN = ("title", "engine", "planner", "policy", "review")
+_FIELDS_OF_REQUEST = {
+    ("standard", "phase"): "standard",
+    ("standard", "weight_percent"): "standard_percent",
+    ("standard", "crystallinity_percent"): "standard_crystallinity",
+    ("known_cells",): "known_cells",
+    ("fit", "two_theta_limits_deg"): "lower",
+    ("fit", "excluded_regions_deg"): "excluded",
+    ("measurement", "monochromator_two_theta_deg"): "monochromator",
+    ("budgets", "wall_seconds"): "minutes",
+    ("series", "name"): "series",
+}
+_FIELDS_OF_CODE = {
+    "profile_match_planner": "planner",
+    "profile_match_alone": "standard",
+}
 _REGION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:-|–|to)\s*(\d+(?:\.\d+)?)\s*")
 
 
@@ -40,6 +57,7 @@ def request_from(values: Mapping[str, str]) -> JobRequest:
     request: dict[str, Any] = {name: given[name] for name in _PLAIN if name in given}
     request["measurement"] = _measurement(given)
     request["fit"] = _fit(given)
+    request |= _standards(given)
     budgets: dict[str, float] = {}
     if "steps" in given:
         budgets["steps"] = _number(given, "steps", whole=True)
@@ -48,6 +66,21 @@ def request_from(values: Mapping[str, str]) -> JobRequest:
     request["budgets"] = budgets
     request |= {name: {"name": given[name]} for name in ("sample", "proposal") if name in given}
     return JobRequest.model_validate(request)
+
+
+def field_of(place: Sequence[int | str], code: str = "") -> str:
+    """Return the field of the form in which a fault is to be put right.
+
+    Args:
+        place: of the fault in the request, outermost first; empty where it is in no single place.
+        code: of an error.
+    """
+    for length in range(len(place), 0, -1):
+        found = _FIELDS_OF_REQUEST.get(tuple(str(part) for part in place[:length]))
+        if found is not None:
+            return found
+    named = [str(part) for part in place if isinstance(part, str)]
+    return named[-1] if named else _FIELDS_OF_CODE.get(code, code or "request")
 
 
 def series_from(request: JobRequest, values: Mapping[str, str], patterns: Sequence[str]) -> list[JobRequest]:
@@ -111,7 +144,7 @@ def _measurement(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _fit(given: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"profile_match": True} if "profile_match" in given else {}
     if "lower" in given or "upper" in given:
         if not ("lower" in given and "upper" in given):
             detail = "Give both ends of the range to fit, or none."
@@ -125,6 +158,42 @@ def _fit(given: Mapping[str, str]) -> dict[str, Any]:
     if "background_terms" in given:
         found["background_terms"] = _number(given, "background_terms", whole=True)
     return found
+
+
+def _standards(given: Mapping[str, str]) -> dict[str, Any]:
+    """Read what is said of phases that were weighed or are certified."""
+    found: dict[str, Any] = {}
+    if "known_cells" in given:
+        texts = [text for text in given["known_cells"].split(";") if text.strip()]
+        try:
+            cells = [read_known_cell(text, called="A certified cell") for text in texts]
+        except UserInputError as error:
+            raise UserInputError(error.code, error.detail, context={"field": "known_cells"}) from error
+        found["known_cells"] = [{"phase": cell.phase, "cell": cell.values} for cell in cells]
+    amounts = {"weight_percent": "standard_percent", "crystallinity_percent": "standard_crystallinity"}
+    told = {key: _percent(given, name) for key, name in amounts.items() if name in given}
+    if told and "standard" not in given:
+        detail = "An amount is given and no standard: name the phase that was weighed in, as its CIF is called."
+        raise UserInputError("standard_missing", detail, context={"field": "standard"})
+    if "standard" in given and "weight_percent" not in told:
+        detail = "Give the share of the standard that was weighed in, percent of the whole specimen."
+        raise UserInputError("standard_invalid", detail, context={"field": "standard_percent"})
+    if told and "profile_match" in given:
+        detail = "A profile match knows no amounts: leave the weighed standard out, or untick the profile match."
+        raise UserInputError("profile_match_alone", detail, context={"field": "standard"})
+    return found | ({"standard": {"phase": given["standard"], **told}} if told else {})
+
+
+def _percent(given: Mapping[str, str], name: str) -> float:
+    """Read a share, above 0 and at most 100 percent; less than all of it where it is of the specimen."""
+    text = given[name].removesuffix("%").strip()
+    value = _number({name: text}, name)
+    whole = name == "standard_percent"
+    if not 0.0 < value <= 100.0 or (whole and value == 100.0):
+        limit = "below" if whole else "at most"
+        detail = f"The share must be above 0 and {limit} 100 % by weight, not {text:.40}."
+        raise UserInputError("standard_invalid", detail, context={"field": name})
+    return value
 
 
 def _region(text: str) -> list[float]:

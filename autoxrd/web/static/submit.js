@@ -17,7 +17,7 @@
   }
   async function look(part, file) {
     const body = new FormData();
-    body.set("csrf", csrf); body.set("kind", KIND[part]); body.set("file", file);
+    body.set("csrf", csrf); body.set("kind", part === "structures" && form.elements.profile_match.checked ? "lattice" : KIND[part]); body.set("file", file);
     const answer = await fetch("/jobs/new/check", { method: "POST", body, headers: { Accept: "application/json" } });
     if (answer.status === 401) { location.assign("/login?next=/jobs/new"); return null; }
     return { status: answer.status, ...(await answer.json()) };
@@ -67,6 +67,7 @@
     document.getElementById("wavelength-question").hidden = !(stated.pattern && !known && !told);
   }
   form.elements.anode.addEventListener("change", question);
+  form.elements.profile_match.addEventListener("change", () => { if (input("structures").files.length) show("structures"); });
   form.elements.wavelength.addEventListener("input", question);
 
   function draw({ curve, axis }) {

@@ -1,0 +1,71 @@
+"""Does what a form says of its phases fit the structure files that came with it? Asked before anything is queued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autoxrd.agent.certified import check_cell, find_phase
+from autoxrd.errors import UserInputError
+from autoxrd.io.naming import unique_names
+from autoxrd.jobs.checking import Finding
+from autoxrd.jobs.request import JobRequest
+
+__all__ = ["STRUCTURES", "check_phases"]
+
+STRUCTURES = ("structure", "lattice")
+"""Kinds of findings that have phases."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """A phase under the name that it will have in the job."""
+
+    name: str
+    source_name: str
+    space_group: str
+    free_cell: Mapping[str, float]
+
+
+def check_phases(request: JobRequest, findings: Sequence[Finding]) -> dict[str, str]:
+    """Return what is wrong by field of the form; nothing where a structure file could not be read.
+
+    Args:
+        request: what was asked for.
+        findings: what the readers said of all files.
+    """
+    read = [finding for finding in findings if finding.kind in STRUCTURES]
+    if not read or any(finding.found is None for finding in read):
+        return {}
+    phases, wrong = _phases(read), {}
+    try:
+        if request.standard is not None:
+            find_phase(request.standard.phase, phases, what="The standard", code="standard_unknown")
+    except UserInputError as error:
+        wrong["standard"] = error.detail
+    try:
+        _check_known(request, phases)
+    except UserInputError as error:
+        wrong["known_cells"] = error.detail
+    return wrong
+
+
+def _phases(read: Sequence[Finding]) -> list[_Phase]:
+    told = [(finding.name, phase) for finding in read for phase in (finding.found or {})["phases"]]
+    names = unique_names(str(phase["name"]) for _, phase in told)
+    return [
+        _Phase(name, Path(file).name, str(phase["space_group"]), phase["free_cell"])
+        for name, (file, phase) in zip(names, told, strict=True)
+    ]
+
+
+def _check_known(request: JobRequest, phases: Sequence[_Phase]) -> None:
+    seen = set()
+    for known in request.known_cells:
+        phase = find_phase(known.phase, phases, what="The phase of known cell", code="known_cell_unknown")
+        if phase.name in seen:
+            raise UserInputError("known_cell_repeated", f"The cell of {phase.name} is stated more than once.")
+        seen.add(phase.name)
+        if known.cell:
+            check_cell(known.cell, phase.name, phase.space_group, phase.free_cell)
