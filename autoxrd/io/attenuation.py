@@ -20,7 +20,7 @@ from autoxrd.domain.pattern import FloatArray
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.errors import NotFound, UserInputError
 
-__all__ = ["composition_absorption", "element_counts", "mass_absorption"]
+__all__ = ["composition_absorption", "element_counts", "mass_absorption", "read_composition"]
 
 _HC_EV_ANGSTROM = 12398.4198
 _AVOGADRO_BARN = 0.602214076
@@ -68,13 +68,24 @@ def composition_absorption(text: str, wavelength_angstrom: float) -> float:
     Raises:
         UserInputError: ``composition_invalid``, ``mass_absorption_unknown``.
     """
+    parts = read_composition(text)
+    total = sum(percent for _, percent in parts)
+    return sum(percent * mass_absorption(counts, wavelength_angstrom) for counts, percent in parts) / total
+
+
+def read_composition(text: str) -> list[tuple[dict[str, float], float]]:
+    """Return the atoms of each part by chemical symbol, and its percent by weight.
+
+    Raises:
+        UserInputError: ``composition_invalid``.
+    """
     if len(text) > _LONGEST:
         raise _invalid(f"has more than {_LONGEST} characters")
     parts = [_part(item) for item in text.split(",")]
     total = sum(percent for _, percent in parts)
     if abs(total - 100.0) > _WHOLE_PERCENT:
         raise _invalid(f"adds up to {total:g} % by weight, not to 100")
-    return sum(percent * mass_absorption(counts, wavelength_angstrom) for counts, percent in parts) / total
+    return parts
 
 
 def _part(item: str) -> tuple[dict[str, float], float]:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = [
     "Budgets",
+    "ExternalStandard",
     "FitSettings",
     "InputReference",
     "Inputs",
@@ -60,6 +61,21 @@ class Standard(_Strict):
     weight_percent: Annotated[float, Field(gt=0.0, lt=100.0)]
     """Of the whole specimen."""
     crystallinity_percent: Annotated[float, Field(gt=0.0, le=100.0)] = 100.0
+
+
+class ExternalStandard(_Strict):
+    """A specimen of known crystallinity that was measured alike and refined in an earlier job of yours."""
+
+    job: Annotated[str, Field(pattern=r"^[0-9a-f-]{36}$")]
+    """Id of that job, which must be completed; afterwards it may be deleted."""
+    crystallinity_percent: Annotated[float, Field(gt=0.0, le=100.0)] = 100.0
+    """Of the standard."""
+    mass_absorption_cm2_g: Annotated[float, Field(gt=0.0, lt=1e4)] | None = None
+    """Of the specimen, cm2/g."""
+    composition: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    """Or what the specimen consists of, formulas with percent by weight: ``Al2O3:50,SiO2:50``."""
+    intensity_ratio: Annotated[float, Field(gt=1e-6, lt=1e6)] | None = None
+    """Counting time times tube current of the specimen over those of the standard; by the files, else 1."""
 
 
 class KnownCell(_Strict):
@@ -133,6 +149,8 @@ class JobRequest(_Strict):
     fit: FitSettings = FitSettings()
     standard: Standard | None = None
     """Gives the fractions of the whole specimen and the amorphous content."""
+    external_standard: ExternalStandard | None = None
+    """The same by a standard that was measured apart; one of the two at most."""
     known_cells: Annotated[tuple[KnownCell, ...], Field(max_length=50)] = ()
     """Internal standards for line positions."""
     engine: Annotated[str, Field(max_length=64)] = "rietx"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from autoxrd.jobs.publish import publish
 from autoxrd.jobs.request import JobRequest
 from autoxrd.jobs.reviewing import ask_first, take_answer
 from autoxrd.jobs.sessions import SessionCache
+from autoxrd.jobs.standard import standard_of
 from autoxrd.planners.registry import planner_info
 from autoxrd.settings import Settings
 from autoxrd.store.service import reviews
@@ -180,7 +181,9 @@ class Workshop:
         files = job_files(self._database, lease.job_id, "input")
         with tempfile.TemporaryDirectory(prefix="autoxrd-input-") as folder:
             paths = {f.name: _laid_out(self._database, f, Path(folder)) for f in files}
-            job, sources = load_job(_load_request(request, paths, model_settings(request, self._settings)))
+            wanted = _load_request(request, paths, model_settings(request, self._settings))
+            apart = standard_of(request, self._database, lease.job_id, Path(folder) / "standard")
+            job, sources = load_job(replace(wanted, external=apart))
         JobGraph.create(self._database, lease, job.to_record(self._database.artifacts, sources))
 
     def _over_budget(self, opened: _Open, lease: Lease) -> Stopped | None:

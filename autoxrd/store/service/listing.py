@@ -22,6 +22,7 @@ __all__ = [
     "find_job",
     "list_jobs",
     "list_series",
+    "owner_of",
     "view_of",
 ]
 
@@ -105,6 +106,19 @@ def find_job(database: Database, job_id: str, owner_id: str | None) -> JobView:
     if row is None or row.deleted_at is not None or (owner_id is not None and row.owner_id != owner_id):
         raise NotFound("job_not_found", f"There is no job {job_id!r:.60}.")
     return view_of(row)
+
+
+def owner_of(database: Database, job_id: str) -> str:
+    """Return the id of a job's owner.
+
+    Raises:
+        NotFound: ``job_not_found``.
+    """
+    with database.reading() as session:
+        found = session.scalar(select(ServiceJobRow.owner_id).where(ServiceJobRow.id == job_id))
+    if found is None:
+        raise NotFound("job_not_found", f"There is no job {job_id!r:.60}.")
+    return found
 
 
 def list_jobs(
