@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from autoxrd.agent import stepping
 from autoxrd.agent.answers import Audit, Diagnosis, Features, Gated, Proposed, StateHead, Stepped
 from autoxrd.agent.asking import ask_audit, ask_diagnosis, ask_features, find_state, head_of
 from autoxrd.agent.drafting import draft
+from autoxrd.agent.external import ExternalRequest
 from autoxrd.agent.inputs import Request, load_job
 from autoxrd.agent.inspection import Inspection, InstrumentChoice, inspect_files
 from autoxrd.agent.job import Job
@@ -96,14 +98,17 @@ class Desk:
         pattern: str,
         structures: Sequence[str],
         known_cells: Sequence[KnownCell] = (),
+        external: ExternalRequest | None = None,
         **instrument: str | None,
     ) -> StateHead:
-        """Make a job and its starting state."""
+        """Make a job and its starting state; the job of an external standard lies in the folder too."""
         self._may_write()
         directory = self.job(job)
         if os.path.lexists(directory):
             raise UserInputError("job_exists", f"{directory} is there already: give the name of a new directory.")
         choice = self._choice(instrument)
+        if external is not None:
+            external = replace(external, job=self.job(external.job.as_posix()))
         loaded, sources = load_job(
             Request(
                 pattern=self.path(pattern),
@@ -114,6 +119,7 @@ class Desk:
                 radiation=choice.radiation,
                 geometry=choice.geometry,
                 known_cells=tuple(known_cells),
+                external=external,
             )
         )
         prepare_job(loaded, directory, sources=sources)

@@ -16,9 +16,10 @@ from typing import Annotated, TypeVar
 from mcp.server.fastmcp import FastMCP
 from mcp.server.fastmcp.exceptions import ToolError
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from autoxrd.agent.answers import Audit, Diagnosis, Features, Gated, Proposed, StateHead, Stepped
+from autoxrd.agent.external import ExternalRequest
 from autoxrd.agent.inspection import Inspection
 from autoxrd.agent.stepping import MOST_ACTION_BYTES
 from autoxrd.domain.standard import KnownCell
@@ -59,6 +60,36 @@ KnownCells = Annotated[
 ]
 
 AnswerT = TypeVar("AnswerT")
+
+
+class ExternalStandard(BaseModel):
+    """A standard that was measured alike and refined apart: gives fractions of the whole specimen."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    job: Annotated[Text, Field(description="Directory of its finished job, relative to the server's folder.")]
+    crystallinity_percent: Annotated[float, Field(description="Share of it that diffracts.")] = 100.0
+    mass_absorption_cm2_g: Annotated[float | None, Field(description="Of the specimen; or its composition.")] = None
+    composition: Annotated[Text | None, Field(description="Of the specimen: Al2O3:50,SiO2:50, % by weight.")] = None
+    intensity_ratio: Annotated[
+        float | None,
+        Field(description="Counting time times tube current, specimen over standard; by the files, else 1."),
+    ] = None
+
+    def wanted(self) -> ExternalRequest:
+        """Return what is asked for.
+
+        Raises:
+            UserInputError: a number is out of its range.
+        """
+        return ExternalRequest(
+            job=Path(self.job),
+            crystallinity=self.crystallinity_percent / 100.0,
+            mass_absorption_cm2_g=self.mass_absorption_cm2_g,
+            composition=self.composition,
+            intensity_ratio=self.intensity_ratio,
+        )
+
 
 _LOOKS = ToolAnnotations(readOnlyHint=True, destructiveHint=False, idempotentHint=True, openWorldHint=False)
 _ADDS = ToolAnnotations(readOnlyHint=False, destructiveHint=False, idempotentHint=False, openWorldHint=False)
@@ -170,12 +201,18 @@ def _add_steps(server: FastMCP[None], desk: Desk) -> None:
         radiation: Word = None,
         geometry: Word = None,
         known_cells: KnownCells | None = None,
+        external_standard: ExternalStandard | None = None,
     ) -> StateHead:
         """Make a job in a new directory and its starting state. Takes seconds to minutes."""
         beam = {"instrument": instrument, "anode": anode, "wavelength": wavelength}
         beam |= {"radiation": radiation, "geometry": geometry}
         known = [KnownCell(phase, tuple(values)) for phase, values in (known_cells or {}).items()]
-        return await _ask(partial(desk.prepare, job, pattern, structures, known, **beam))
+
+        def prepared() -> StateHead:
+            external = None if external_standard is None else external_standard.wanted()
+            return desk.prepare(job, pattern, structures, known, external, **beam)
+
+        return await _ask(prepared)
 
     @server.tool(annotations=_ADDS)
     async def run_step(job: Name, action: ActionText) -> Stepped:

@@ -22,6 +22,7 @@ from autoxrd.agent.run import prepare_job
 from autoxrd.resources import resource_path
 from autoxrd.store.graph import Graph
 from autoxrd.store.verify import verify
+from tests.agent.apart import COMPOSITION, LONGER, write_apart
 
 SERVER = ["-P", "-c", "from autoxrd.cli.main import main; main()", "mcp", "--root"]
 LOOKING = {
@@ -224,6 +225,44 @@ def test_an_agent_may_state_a_certified_cell_and_cannot_free_it(root: Path) -> N
         assert "known_cell_freed" in checked["reasons"]
 
     converse(root, talk)
+
+
+def test_an_agent_may_name_a_standard_that_was_measured_apart(root: Path, tmp_path: Path) -> None:
+    write_apart(root, "rietx")
+    (tmp_path / "elsewhere").mkdir()
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+
+    async def talk(client: ClientSession) -> None:
+        words = {"structures": ["corundum.cif"], "anode": "Cu"}
+        await ask(client, "prepare", job="pure", pattern="standard.xy", **words)
+        words["pattern"] = "specimen.xy"
+
+        async def refuse(code: str, **said: Any) -> None:
+            assert code in await refused(client, "prepare", job="no", external_standard=said, **words)
+            assert not (root / "no").exists()
+
+        await refuse("external_standard_unfinished", job="pure")
+        await refuse("external_standard_missing", job="nowhere")
+        for outside in ("../elsewhere", str(tmp_path / "elsewhere"), "link", "", "."):
+            await refuse("path_outside", job=outside)
+        await refuse("mass_absorption_twice", job="pure", mass_absorption_cm2_g=31.0, composition="Al2O3:100")
+        await refuse("Extra inputs", job="pure", directory="pure")
+        for _ in range(12):
+            proposed = await ask(client, "propose", job="pure")
+            if proposed.get("action") is None:
+                break
+            await ask(client, "run_step", job="pure", action=json.dumps(proposed["action"]))
+        ended = await ask(client, "finish", job="pure")
+        assert ended["verdict"] != "abstained"
+        said = {"job": "pure", "composition": COMPOSITION, "intensity_ratio": LONGER, "crystallinity_percent": 99.0}
+        await ask(client, "prepare", job="mixed", external_standard=said, **words)
+
+    converse(root, talk)
+    with Graph.open(root / "mixed", read_only=True) as graph, Graph.open(root / "pure", read_only=True) as pure:
+        found = graph.job.settings["external_standard"]
+        assert found["source"]["graph_root"] == pure.root_hash()
+    assert (found["crystallinity"], found["intensity_ratio"], found["composition"]) == (0.99, LONGER, COMPOSITION)
+    assert found["absorption_origin"] == "composition"
 
 
 def test_broken_and_huge_requests_are_refused_and_the_server_lives(root: Path, prepared: Path) -> None:
