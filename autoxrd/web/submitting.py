@@ -28,6 +28,7 @@ from autoxrd.jobs.checking import Checker, Finding
 from autoxrd.jobs.choices import check_choices
 from autoxrd.jobs.modelling import planners_here
 from autoxrd.jobs.request import JobRequest
+from autoxrd.jobs.standard import check_standard
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import new_id
 from autoxrd.store.service.files import NewFile, add_upload, upload_of
@@ -117,7 +118,7 @@ def _looked_at(
         if finding.found is None:
             draft.problems.setdefault(given.part, finding.detail)
     _ask_for_files(draft)
-    request = _request(draft, context.settings)
+    request = _request(draft, context, identity)
     if request is not None:
         draft.problems |= check_phases(request, draft.findings)
     if request is None or draft.problems:
@@ -183,10 +184,11 @@ def _ask_for_files(draft: Draft) -> None:
         draft.problems.setdefault("anode", _QUESTION)
 
 
-def _request(draft: Draft, settings: Settings) -> JobRequest | None:
+def _request(draft: Draft, context: ApiContext, identity: Identity) -> JobRequest | None:
     try:
         request = request_from(draft.values)
-        check_choices(request, settings)
+        check_choices(request, context.settings)
+        check_standard(request, context.database, identity.owner_id)
         series_from(request, draft.values, [given.name for given in draft.files if given.part == "pattern"])
     except ValidationError as error:
         for fault in error.errors():

@@ -19,6 +19,7 @@ FIELDS = (
     "background_terms", "engine", "planner", "policy", "steps", "minutes", "sample", "proposal", "review",
     "series", "series_by", "series_values", "profile_match", "known_cells",
     "standard", "standard_percent", "standard_crystallinity",
+    "external_job", "external_crystallinity", "mass_absorption", "composition", "intensity_ratio",
 )  # fmt: skip
 """Text fields of the form; empty ones leave the request's own default."""
 
@@ -30,6 +31,11 @@ _FIELDS_OF_REQUEST = {
     ("standard", "weight_percent"): "standard_percent",
     ("standard", "crystallinity_percent"): "standard_crystallinity",
     ("known_cells",): "known_cells",
+    ("external_standard", "job"): "external_job",
+    ("external_standard", "crystallinity_percent"): "external_crystallinity",
+    ("external_standard", "mass_absorption_cm2_g"): "mass_absorption",
+    ("external_standard", "composition"): "composition",
+    ("external_standard", "intensity_ratio"): "intensity_ratio",
     ("fit", "two_theta_limits_deg"): "lower",
     ("fit", "excluded_regions_deg"): "excluded",
     ("measurement", "monochromator_two_theta_deg"): "monochromator",
@@ -38,8 +44,15 @@ _FIELDS_OF_REQUEST = {
 }
 _FIELDS_OF_CODE = {
     "profile_match_planner": "planner",
-    "profile_match_alone": "standard",
+    "profile_match_alone": "external_job",
+    "standard_twice": "external_job",
+    "composition_invalid": "composition",
+    "mass_absorption_twice": "composition",
+    **{f"external_standard_{kind}": "external_job" for kind in ("missing", "unfinished", "abstained", "differs")},
+    "external_standard_unusable": "external_job",
 }
+_JOB = re.compile(r"(?:[^\s?#]*/jobs/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:[/?#]\S*)?", re.IGNORECASE)
+"""Id of a job, or the address of one of its pages."""
 _REGION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:-|–|to)\s*(\d+(?:\.\d+)?)\s*")
 
 
@@ -57,7 +70,7 @@ def request_from(values: Mapping[str, str]) -> JobRequest:
     request: dict[str, Any] = {name: given[name] for name in _PLAIN if name in given}
     request["measurement"] = _measurement(given)
     request["fit"] = _fit(given)
-    request |= _standards(given)
+    request |= _standards(given) | _external(given)
     budgets: dict[str, float] = {}
     if "steps" in given:
         budgets["steps"] = _number(given, "steps", whole=True)
@@ -182,6 +195,29 @@ def _standards(given: Mapping[str, str]) -> dict[str, Any]:
         detail = "A profile match knows no amounts: leave the weighed standard out, or untick the profile match."
         raise UserInputError("profile_match_alone", detail, context={"field": "standard"})
     return found | ({"standard": {"phase": given["standard"], **told}} if told else {})
+
+
+def _external(given: Mapping[str, str]) -> dict[str, Any]:
+    """Read what is said of a standard that was measured apart."""
+    names = {
+        "crystallinity_percent": "external_crystallinity",
+        "mass_absorption_cm2_g": "mass_absorption",
+        "intensity_ratio": "intensity_ratio",
+    }
+    read = {key: _percent if key == "crystallinity_percent" else _number for key in names}
+    found: dict[str, Any] = {key: read[key](given, name) for key, name in names.items() if name in given}
+    if "composition" in given:
+        found["composition"] = given["composition"]
+    if "external_job" not in given:
+        if found:
+            detail = "Figures for an external standard are given and no job: give its id or the address of its page."
+            raise UserInputError("standard_missing", detail, context={"field": "external_job"})
+        return {}
+    match = _JOB.fullmatch(given["external_job"])
+    if match is None:
+        detail = f"{given['external_job']!r:.60} is no job: give its id, or the address of its page."
+        raise UserInputError("external_standard_missing", detail, context={"field": "external_job"})
+    return {"external_standard": {"job": match[1].lower(), **found}}
 
 
 def _percent(given: Mapping[str, str], name: str) -> float:

@@ -10,13 +10,14 @@ import pytest
 
 from autoxrd.errors import UserInputError
 from autoxrd.jobs.checking import Finding
-from autoxrd.jobs.request import KnownCell, Standard
+from autoxrd.jobs.request import ExternalStandard, KnownCell, Standard
 from autoxrd.web.phases import check_phases
 from autoxrd.web.wishes import field_of, request_from
 
 from .browsing import logged_in
 from .serving import Service
 
+JOB = "0199aaaa-0000-7000-8000-00000000000a"
 CELL_ONLY = b"""data_cell
 _cell_length_a 5.4626
 _cell_length_b 5.4626
@@ -55,6 +56,11 @@ def test_the_fields_become_the_request_that_a_program_would_send() -> None:
         ({"known_cells": "Si; =5.4"}, "known_cells", "A certified cell needs a phase"),
         ({"known_cells": "Si=-5.4"}, "known_cells", "'Si=-5.4'"),
         ({"profile_match": "yes", "standard": "a", "standard_percent": "2"}, "standard", "untick"),
+        ({"mass_absorption": "35"}, "external_job", "give its id"),
+        ({"external_job": "corundum-job"}, "external_job", "is no job"),
+        ({"external_job": f"javascript:{'0' * 40}"}, "external_job", "is no job"),
+        ({"external_job": JOB, "mass_absorption": "heavy"}, "mass_absorption", "is no number"),
+        ({"external_job": JOB, "external_crystallinity": "0"}, "external_crystallinity", "above 0"),
     ],
 )
 def test_what_cannot_be_read_names_its_field(filled: dict[str, str], field: str, word: str) -> None:
@@ -62,6 +68,26 @@ def test_what_cannot_be_read_names_its_field(filled: dict[str, str], field: str,
         request_from(filled)
     assert caught.value.context["field"] == field
     assert word in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        JOB,
+        JOB.upper(),
+        f"/jobs/{JOB}",
+        f"http://127.0.0.1:8417/jobs/{JOB}",
+        f"https://x.org/jobs/{JOB}/report?step=3#fit",
+    ],
+)
+def test_an_external_standard_is_named_by_id_or_address(typed: str) -> None:
+    filled = {"external_job": typed, "external_crystallinity": "98,5", "intensity_ratio": "2,5"}
+    request = request_from(filled | {"composition": "Al2O3:50,SiO2:50"})
+    wanted = ExternalStandard(job=JOB, crystallinity_percent=98.5, composition="Al2O3:50,SiO2:50", intensity_ratio=2.5)
+    assert request.external_standard == wanted
+    assert request_from({"external_job": typed, "mass_absorption": "35.2"}).external_standard == ExternalStandard(
+        job=JOB, mass_absorption_cm2_g=35.2
+    )
 
 
 def test_a_fault_of_the_request_has_a_field() -> None:
@@ -146,6 +172,41 @@ def test_a_profile_match_takes_a_cif_without_atoms(service: Service, small_job: 
         page = client.get(sent.headers["location"]).text
     assert "lines of the cells, no structural model" in page
     assert service.job(sent.headers["location"].rpartition("/")[2])["request"]["fit"]["profile_match"]
+
+
+def test_a_standard_measured_apart_is_an_earlier_job(service: Service, small_job: tuple[Path, Path]) -> None:
+    standard = service.submit(title="corundum", budgets={"steps": 1})
+    assert service.finished(standard)["state"] == "completed"
+    files = [(n, (p.name, p.read_bytes())) for n, p in zip(("pattern", "structures"), small_job, strict=True)]
+    with service.browsing() as client:
+        fields = _fields(client) | {"anode": "Cu"}
+        for filled, field, word in (
+            ({"external_job": JOB}, "external_job", "you have no job"),
+            ({"external_job": standard, "composition": "Al2O3:60"}, "composition", "60 %"),
+            ({"external_job": standard, "mass_absorption": "-1"}, "mass_absorption", "greater than 0"),
+            (
+                {"external_job": standard, "mass_absorption": "1", "composition": "SiO2:100"},
+                "composition",
+                "of the two",
+            ),
+            ({"external_job": standard, "profile_match": "yes"}, "external_job", "no amounts"),
+            ({"external_job": standard, "standard": "fluorite", "standard_percent": "2"}, "external_job", "Both"),
+            ({"external_job": standard, "intensity_ratio": "0"}, "intensity_ratio", "greater than"),
+        ):
+            asked = client.post("/jobs/new", data={**fields, **filled}, files=files)
+            assert asked.status_code == 422, filled
+            said = asked.text.partition(f'id="e-{field}">')[2].partition("</p>")[0]
+            assert word in said, (filled, said)
+            assert '<details id="standards" open>' in asked.text
+        filled = {"external_job": f"{service.url}/jobs/{standard}?step=1", "composition": "Al2O3:60,CaSiO3:40"}
+        sent = client.post("/jobs/new", data={**fields, **filled}, files=files)
+        assert sent.status_code == 303, sent.text
+        page = client.get(sent.headers["location"]).text
+        assert f'<a href="/jobs/{standard}">' in page
+        assert "Al2O3:60,CaSiO3:40" in page
+    wanted = service.job(sent.headers["location"].rpartition("/")[2])["request"]["external_standard"]
+    assert (wanted["job"], wanted["composition"]) == (standard, "Al2O3:60,CaSiO3:40")
+    assert wanted["mass_absorption_cm2_g"] is None
 
 
 @pytest.mark.browser
