@@ -19,7 +19,6 @@ from autoxrd.api.context import ApiContext
 from autoxrd.errors import UserInputError
 from autoxrd.jobs.choices import check_choices
 from autoxrd.jobs.request import JobRequest
-from autoxrd.jobs.standard import check_standard
 from autoxrd.primitives import content_hash, safe_name
 from autoxrd.store.service.files import NewFile, upload_of
 from autoxrd.store.service.keys import Identity
@@ -78,7 +77,7 @@ def read_intake(body: Body, context: ApiContext, identity: Identity) -> Intake:
     """Check what was sent and store its files.
 
     Raises:
-        UserInputError: ``part_missing``, ``part_unknown``, ``file_too_large``, ``external_standard_missing``, ...
+        UserInputError: ``part_missing``, ``part_unknown``, ``file_too_large``, ...
         RequestValidationError: the request does not fit its schema.
     """
     if body.form is None:
@@ -87,7 +86,6 @@ def read_intake(body: Body, context: ApiContext, identity: Identity) -> Intake:
     else:
         intake = _multipart(body.form, context)
     check_choices(intake.request, context.settings)
-    check_standard(intake.request, context.database, identity.owner_id)
     _check_callback(intake.request, context, identity)
     return intake
 

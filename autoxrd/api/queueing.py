@@ -9,9 +9,11 @@ from anyio import to_thread
 
 from autoxrd.api.context import ApiContext
 from autoxrd.api.intake import Intake
+from autoxrd.errors import UserInputError
+from autoxrd.jobs.standard import check_standard
 from autoxrd.primitives import canonical_json
 from autoxrd.store.service.keys import Identity
-from autoxrd.store.service.submission import NewJob, Submitted, submit
+from autoxrd.store.service.submission import NewJob, Submitted, repeated, submit
 
 __all__ = ["in_turn", "queue_job"]
 
@@ -29,6 +31,7 @@ def queue_job(context: ApiContext, identity: Identity, intake: Intake, *, idempo
     Raises:
         Conflict: ``idempotency_key_reused``.
         LimitExceeded: ``jobs_open``, ``budget_spent``.
+        UserInputError: ``external_standard_missing`` and others, see `check_standard`.
     """
     request = intake.request
     job = NewJob(
@@ -44,6 +47,13 @@ def queue_job(context: ApiContext, identity: Identity, intake: Intake, *, idempo
         actor=identity.actor,
         series=None if request.series is None else request.series.name,
     )
+    try:
+        check_standard(request, context.database, identity.owner_id)
+    except UserInputError:  # a standard may be deleted as soon as the job that named it has begun
+        done = repeated(context.database, job, idempotency_key)
+        if done is None:
+            raise
+        return done
     done = submit(context.database, job, idempotency_key=idempotency_key)
     if not done.repeated:
         context.metrics.submitted.inc()

@@ -234,3 +234,8 @@ def test_one_key_stands_for_one_standard(quiet: TestClient, database: Database) 
     first, again, other = (_asked(quiet, {"job": job}, headers=headers) for job in (jobs[0], jobs[0], jobs[1]))
     assert first.json()["id"] == again.json()["id"]
     assert is_problem(other, 422, "idempotency_key_reused")
+    assert quiet.delete(f"/api/v1/jobs/{jobs[0]}").status_code in {200, 204}
+    later = _asked(quiet, {"job": jobs[0]}, headers=headers)
+    assert (later.status_code, later.json()["id"]) == (201, first.json()["id"]), "sent again, it is no new job"
+    assert later.headers["idempotent-replayed"] == "true"
+    assert is_problem(_asked(quiet, {"job": jobs[0]}), 422, "external_standard_missing")

@@ -22,7 +22,7 @@ from autoxrd.store.service.files import NewFile, add_files
 from autoxrd.store.service.listing import JobView, find_job, view_of
 from autoxrd.store.service.models import IdempotencyRow, OwnerRow, ServiceJobRow
 
-__all__ = ["NewJob", "Submitted", "submit"]
+__all__ = ["NewJob", "Submitted", "repeated", "submit"]
 
 # Built once, and of tables.
 _JOBS, _OWNERS = table_of(ServiceJobRow), table_of(OwnerRow)
@@ -92,15 +92,21 @@ def submit(database: Database, job: NewJob, *, idempotency_key: str | None = Non
         return Submitted(_insert(database, job, idempotency_key), repeated=False)
     except IntegrityError:
         # another request with this key was here before; its transaction is over, else ours would still wait
-        found = None if idempotency_key is None else _known(database, job, idempotency_key)
+        found = repeated(database, job, idempotency_key)
         if found is None:
             raise
-        return Submitted(find_job(database, found, job.owner_id), repeated=True)
+        return found
 
 
-def _known(database: Database, job: NewJob, key: str) -> str | None:
+def repeated(database: Database, job: NewJob, key: str | None) -> Submitted | None:
+    """Return the job that a key has made, None where it made none.
+
+    Raises:
+        Conflict: ``idempotency_key_reused``.
+        NotFound: ``job_not_found``, it was deleted.
+    """
     with database.reading() as session:
-        row = session.get(IdempotencyRow, (job.owner_id, key))
+        row = None if key is None else session.get(IdempotencyRow, (job.owner_id, key))
     if row is None:
         return None
     if row.request_hash != job.request_hash:
@@ -109,7 +115,7 @@ def _known(database: Database, job: NewJob, key: str) -> str | None:
             "This Idempotency-Key was used for another request: send a new key with a new request.",
             context={"job": row.job_id},
         )
-    return row.job_id
+    return Submitted(find_job(database, row.job_id, job.owner_id), repeated=True)
 
 
 def _insert(database: Database, job: NewJob, key: str | None) -> JobView:
