@@ -44,6 +44,9 @@ _FIELDS_OF_REQUEST = {
 }
 _FIELDS_OF_CODE = {
     "profile_match_planner": "planner",
+    "model_not_set_up": "planner",
+    **{f"{what}_unknown": what for what in ("engine", "planner", "policy")},
+    "engine_unavailable": "engine",
     "profile_match_alone": "external_job",
     "standard_twice": "external_job",
     "composition_invalid": "composition",

@@ -95,6 +95,7 @@ def test_a_fault_of_the_request_has_a_field() -> None:
     assert field_of(("budgets", "wall_seconds")) == "minutes"
     assert field_of(("title",)) == "title"
     assert field_of((), "profile_match_planner") == "planner"
+    assert field_of((), "engine_unavailable") == "engine"
     assert field_of(()) == "request"
 
 
@@ -163,6 +164,10 @@ def test_a_profile_match_takes_a_cif_without_atoms(service: Service, small_job: 
         refused = client.post("/jobs/new", data=fields, files=files)
         assert refused.status_code == 422
         assert "ask for a profile match" in refused.text
+        asked = client.post("/jobs/new", data={**fields, "profile_match": "yes", "planner": "llm"}, files=files)
+        assert asked.status_code == 422
+        assert '<li><a href="#f-planner">The planner' in asked.text
+        assert "<details open><summary>Range, engine and budget" in asked.text
         checked = {"csrf": fields["csrf"], "kind": "lattice"}
         looked = client.post("/jobs/new/check", data=checked, files={"file": ("cell.cif", CELL_ONLY)}).json()
         assert looked["ok"]
