@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision, GateCheck
 from autoxrd.domain.state import FitState
+from autoxrd.gates.amounts import check_amounts
 from autoxrd.gates.policy import Policy, policy_hash
 from autoxrd.gates.predictions import measure_predictions
 from autoxrd.gates.preflight import PREFLIGHT_RULES
@@ -32,8 +33,9 @@ def judge(
 
     The decision answers three questions apart. ``numerically_better``: Rwp fell on the same points (None where it
     cannot be compared). ``mechanism_supported``: a prediction about what the action was meant to change came true and
-    the metric came closer to zero. ``admissible``: the result is whole, brings no new violation, no unexplained peak
-    and no correlation beyond the limit. It is accepted when all eight rules hold, whatever its utility.
+    the metric came closer to zero. ``admissible``: the result is whole, brings no new violation, no unexplained peak,
+    no correlation beyond the limit and no amount that widths have moved. It is accepted when all rules hold, whatever
+    its utility.
 
     Args:
         action: what was done.
@@ -51,14 +53,16 @@ def judge(
     lawful = check_violations(parent, candidate, policy=policy)
     explained = check_unexplained(parent, candidate, policy=policy)
     determined = check_correlation(action, parent, candidate, policy=policy)
+    amounts = check_amounts(action, parent, candidate, policy=policy)
+    kept = () if amounts is None else (amounts,)
     better = check_rwp(parent, candidate, parent_rwp, policy=policy)
     useful = check_utility(action, before, after, policy=policy)
-    checks = (*_complete(preflight), whole, lawful, better, explained, determined, report.check, useful)
+    checks = (*_complete(preflight), whole, lawful, better, explained, determined, *kept, report.check, useful)
     return Decision(
         accepted=all(check.passed for check in checks),
         numerically_better=None if parent_rwp is None else candidate.quality.rwp < parent_rwp,
         mechanism_supported=report.mechanism_supported,
-        admissible=all(check.passed for check in (whole, lawful, explained, determined)),
+        admissible=all(check.passed for check in (whole, lawful, explained, determined, *kept)),
         reasons=_reasons(checks),
         checks=checks,
         predictions=report.outcomes,

@@ -24,6 +24,9 @@ from autoxrd.science.settings import Limits as PlausibilityLimits
 __all__ = ["Policy", "flatten", "load_policy", "plausibility_limits", "policy_hash", "shipped_policies"]
 
 _PROSE = ("sources", "deviations")
+_LATER = (("limits", "broadening_moves_fraction", 0.0),)
+"""Rules that came when there were records already, and where they are off: a policy without one hashes as before, so
+that a decision recorded under it is still the one that its gate gives."""
 _LARGEST_FILE_BYTES = 1_000_000
 _DEEPEST_EXTENDS = 8
 
@@ -46,6 +49,9 @@ def policy_hash(policy: Policy) -> str:
 @lru_cache(maxsize=64)
 def _hash_cached(dumped: str) -> str:
     content = Policy.model_validate_json(dumped).model_dump(mode="json", exclude=set(_PROSE))
+    for section, key, off in _LATER:
+        if content[section][key] == off:
+            del content[section][key]
     return content_hash(content)
 
 

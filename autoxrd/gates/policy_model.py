@@ -57,6 +57,9 @@ class Limits(_Frozen):
     violation_worsening: NonNegative
     """An inherited violation is new when its excess over its limit grows by more than this fraction."""
     soft_violations: Literal["reject", "warn"]
+    broadening_moves_fraction: NonNegative = 0.0  # records of before have none
+    """Another model of widths may move a weight fraction by at most this many of the standard uncertainties that
+    `audit.fraction_error` gives; 0: not asked."""
 
 
 class EvidenceRules(_Frozen):

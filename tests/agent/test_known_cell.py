@@ -81,7 +81,7 @@ def _halite(summary: dict[str, Any]) -> tuple[float, float]:
 
 def _codes(directory: Path) -> set[str]:
     report = json.loads((directory / "report.json").read_text())
-    return {item["code"] for item in (*report["warnings"], *report["details"].get("notices", ()))}
+    return {item["code"] for item in (*report["warnings"], *report["details"]["qc_notices"])}
 
 
 def test_the_standard_makes_the_other_cell_accurate(
@@ -95,6 +95,10 @@ def test_the_standard_makes_the_other_cell_accurate(
     assert sure < 0.25 * _halite(plain)[1]
     assert abs(held[1]["instrument"]["displacement_mm"]["value"] - DISPLACEMENT_MM) < 0.002
     assert not _codes(held[0]) & {"position_model_ambiguous", "known_cell_doubtful", "known_cell_not_seen"}
+    report = json.loads((held[0] / "report.json").read_text())
+    (rivals,) = [n["text"] for n in report["details"]["qc_notices"] if n["code"] == "position_model"]
+    assert "halite a = " in rivals
+    assert "fluorite a" not in rivals
 
 
 def test_the_certified_cell_is_held_throughout_and_told(held: tuple[Path, dict[str, Any]]) -> None:

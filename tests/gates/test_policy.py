@@ -85,6 +85,15 @@ def test_the_hash_is_of_what_judges() -> None:
     assert policy_hash(stored) == policy_hash(DEFAULT)
 
 
+def test_a_policy_recorded_before_a_rule_came_hashes_as_it_did() -> None:
+    """The hash of `default` as it was shipped before a model of widths had to leave amounts alone."""
+    stored = DEFAULT.model_dump(mode="json")
+    del stored["limits"]["broadening_moves_fraction"]
+    of_before = "5b0eeb584f6ea37c6d866430f6aa3245152b0878e37a9d125b30f9c39cce1185"
+    assert policy_hash(Policy.model_validate(stored)) == of_before
+    assert policy_hash(DEFAULT) != of_before
+
+
 def test_policies_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         DEFAULT.limits.rwp_factor = 2.0  # type: ignore[misc]

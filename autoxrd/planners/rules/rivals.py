@@ -126,12 +126,13 @@ def rival_note(tip: str, view: GraphView, thresholds: Thresholds) -> tuple[str, 
     cells = [
         f"{mine.name} a = {mine.cell['a'].value:.5f} against {theirs.cell['a'].value:.5f} angstrom"
         for mine, theirs in zip(kept[1].phases, left[1].phases, strict=True)
+        if mine.cell["a"].value != theirs.cell["a"].value  # a held one is the same under both
     ]
     names, rwps = [_NAMES[name] for name, _ in (kept, left)], [f"{100 * s.quality.rwp:.2f} %" for _, s in (kept, left)]
     text = (
         f"{names[0]} (Rwp {rwps[0]}) and {names[1]} (Rwp {rwps[1]}) were both tried with cell and profile free;"
         f" {names[0]} was kept (difference of the information criterion {behind:.1f})."
-        f" Under the two models: {'; '.join(cells)}."
+        f" Under the two models: {'; '.join(cells) or 'the same cells'}."
     )
     if behind < thresholds.rival_evidence and _cells_differ(kept[1], left[1], thresholds):
         text += " The data hardly tell them apart: take the difference as uncertainty."
