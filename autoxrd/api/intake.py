@@ -18,7 +18,7 @@ from starlette.requests import Request
 from autoxrd.api.context import ApiContext
 from autoxrd.errors import UserInputError
 from autoxrd.jobs.choices import check_choices
-from autoxrd.jobs.request import JobRequest
+from autoxrd.jobs.request import MAX_STRUCTURES, JobRequest
 from autoxrd.primitives import content_hash, safe_name
 from autoxrd.store.service.files import NewFile, upload_of
 from autoxrd.store.service.keys import Identity
@@ -26,8 +26,7 @@ from autoxrd.store.service.webhooks import has_url
 
 __all__ = ["Body", "Intake", "read_intake", "received", "store_upload"]
 
-MAX_STRUCTURES = 50
-_PARTS = frozenset({"request", "pattern", "structures", "instrument"})
+_PARTS = frozenset({"request", "pattern", "structures", "candidates", "instrument"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,11 @@ class Intake:
         """One hash over the request and its files: what an Idempotency-Key stands for."""
         digests = {name: file.sha256 for name, file in self.files.items()}
         return content_hash({"request": self.request.model_dump(mode="json"), "files": digests})
+
+    @property
+    def searched(self) -> bool:
+        """Whether phases are to be found among candidates."""
+        return any(name.startswith("candidate.") for name in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ def read_intake(body: Body, context: ApiContext, identity: Identity) -> Intake:
         intake = Intake(request, _referenced(request, context, identity))
     else:
         intake = _multipart(body.form, context)
-    check_choices(intake.request, context.settings)
+    check_choices(intake.request, context.settings, candidates=intake.searched)
     _check_callback(intake.request, context, identity)
     return intake
 
@@ -124,23 +128,32 @@ def _multipart(form: FormData, context: ApiContext) -> Intake:
     request = _parsed(text.file.read() if isinstance(text, UploadFile) else text)
     if request.inputs is not None:
         raise UserInputError("part_unknown", "A multipart request carries its files: leave 'inputs' out.")
-    patterns, structures, instruments = (form.getlist(n) for n in ("pattern", "structures", "instrument"))
-    if len(patterns) != 1:
-        raise UserInputError("part_missing", "Send exactly one part 'pattern' with the measured pattern.")
-    if not 1 <= len(structures) <= MAX_STRUCTURES:
-        raise UserInputError("part_missing", f"Send 1 to {MAX_STRUCTURES} parts 'structures', one CIF in each.")
-    if len(instruments) > 1:
-        raise UserInputError("part_unknown", "Send at most one part 'instrument'.")
-    parts = {"pattern": patterns[0], **{f"structure.{i}": part for i, part in enumerate(structures, 1)}}
-    if instruments:
-        parts["instrument"] = instruments[0]
     files = {}
-    for role, part in parts.items():
+    for role, part in _parts(form).items():
         if not isinstance(part, UploadFile):
             raise UserInputError("part_missing", f"The part '{role}' must be a file with a file name.")
         name, file = store_upload(context, part)
         files[f"{role}/{name}"] = file
     return Intake(request, files)
+
+
+def _parts(form: FormData) -> dict[str, UploadFile | str]:
+    """Return the parts that should be files by their role."""
+    patterns, instruments = form.getlist("pattern"), form.getlist("instrument")
+    structures, candidates = form.getlist("structures"), form.getlist("candidates")
+    if len(patterns) != 1:
+        raise UserInputError("part_missing", "Send exactly one part 'pattern' with the measured pattern.")
+    if not structures and not candidates:
+        text = "Send at least one part 'structures' or 'candidates', one CIF in each."
+        raise UserInputError("part_missing", text)
+    if len(structures) + len(candidates) > MAX_STRUCTURES:
+        text = f"Send at most {MAX_STRUCTURES} parts 'structures' and 'candidates' together."
+        raise UserInputError("part_missing", text)
+    if len(instruments) > 1:
+        raise UserInputError("part_unknown", "Send at most one part 'instrument'.")
+    parts = {"pattern": patterns[0], **{f"structure.{i}": part for i, part in enumerate(structures, 1)}}
+    parts |= {f"candidate.{i}": part for i, part in enumerate(candidates, 1)}
+    return parts | ({"instrument": instruments[0]} if instruments else {})
 
 
 def store_upload(context: ApiContext, part: UploadFile) -> tuple[str, NewFile]:

@@ -13,12 +13,18 @@ from autoxrd.settings import Settings
 __all__ = ["check_choices"]
 
 
-def check_choices(request: JobRequest, settings: Settings) -> None:
+def check_choices(request: JobRequest, settings: Settings, *, candidates: bool) -> None:
     """Refuse what nobody here can do. A policy is one that the service ships: its name never becomes a path.
+
+    Args:
+        request: what was asked for.
+        settings: of the service.
+        candidates: whether phases are to be found among candidates.
 
     Raises:
         UserInputError: ``engine_unknown``, ``planner_unknown``, ``policy_unknown``, ``engine_unavailable``,
-            ``profile_match_planner``, ``model_not_set_up``, ``llm_option_unused``, ``llm_budget_invalid``.
+            ``profile_match_planner``, ``profile_match_candidates``, ``model_not_set_up``, ``llm_option_unused``,
+            ``llm_budget_invalid``.
     """
     for what, name, known in (
         ("engine", request.engine, engine_names()),
@@ -32,6 +38,9 @@ def check_choices(request: JobRequest, settings: Settings) -> None:
     if request.fit.profile_match and planner_info(request.planner).needs_model:
         text = f"The planner {request.planner!r} knows structures only: a profile match is made by 'rules'."
         raise UserInputError("profile_match_planner", text)
+    if request.fit.profile_match and candidates:
+        text = "Candidates do not go with a profile match: phases are told from one another by their structures."
+        raise UserInputError("profile_match_candidates", text)
     check_model(request, settings)
     usable, reason = get_engine(request.engine).available()
     if not usable:

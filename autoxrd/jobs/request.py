@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = [
+    "MAX_STRUCTURES",
     "Budgets",
     "ExternalStandard",
     "FitSettings",
@@ -19,6 +20,9 @@ __all__ = [
     "SeriesPlace",
     "Standard",
 ]
+
+MAX_STRUCTURES = 50
+"""Structures and candidates of one job, together."""
 
 Text = Annotated[str, Field(max_length=500)]
 Facts = Annotated[dict[Annotated[str, Field(max_length=64)], Text | float | int | bool | None], Field(max_length=50)]
@@ -123,8 +127,17 @@ class Inputs(_Strict):
     """The files of a job that is sent as JSON; in a multipart request they are parts."""
 
     pattern: InputReference
-    structures: Annotated[tuple[InputReference, ...], Field(min_length=1, max_length=50)]
+    structures: Annotated[tuple[InputReference, ...], Field(max_length=MAX_STRUCTURES)] = ()
+    """Phases believed to be in the specimen; with candidates there may be none."""
+    candidates: Annotated[tuple[InputReference, ...], Field(max_length=MAX_STRUCTURES)] = ()
+    """Phases that may be in it; with the structures 50 at most."""
     instrument: InputReference | None = None
+
+    @model_validator(mode="after")
+    def _some(self) -> Inputs:
+        if not 1 <= len(self.structures) + len(self.candidates) <= MAX_STRUCTURES:
+            raise ValueError(f"name 1 to {MAX_STRUCTURES} structures and candidates together")
+        return self
 
 
 class SeriesPlace(_Strict):
@@ -185,11 +198,12 @@ class JobRequest(_Strict):
         return self
 
     def references(self) -> dict[str, InputReference]:
-        """Return the named uploads by their role: ``pattern``, ``structure.1``, ..., ``instrument``."""
+        """Return the named uploads by role: ``pattern``, ``structure.1``, ``candidate.1``, ..., ``instrument``."""
         if self.inputs is None:
             return {}
         found = {"pattern": self.inputs.pattern}
         found |= {f"structure.{i}": ref for i, ref in enumerate(self.inputs.structures, 1)}
+        found |= {f"candidate.{i}": ref for i, ref in enumerate(self.inputs.candidates, 1)}
         if self.inputs.instrument is not None:
             found["instrument"] = self.inputs.instrument
         return found

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from autoxrd.agent.candidates import settled
 from autoxrd.agent.controller import Controller, Stopped
 from autoxrd.agent.events import JobEvent, StepStarted
 from autoxrd.agent.inputs import Request, load_job
@@ -184,6 +185,7 @@ class Workshop:
             wanted = _load_request(request, paths, model_settings(request, self._settings))
             apart = standard_of(request, self._database, lease.job_id, Path(folder) / "standard")
             job, sources = load_job(replace(wanted, external=apart))
+        job = settled(job, _Lazy(self._sessions, lease.job_id, job.engine))
         JobGraph.create(self._database, lease, job.to_record(self._database.artifacts, sources))
 
     def _over_budget(self, opened: _Open, lease: Lease) -> Stopped | None:
@@ -243,11 +245,11 @@ def _laid_out(database: Database, file: StoredFile, folder: Path) -> Path:
 
 def _load_request(request: JobRequest, paths: dict[str, Path], planner_settings: Mapping[str, Any]) -> Request:
     by_role = {name.partition("/")[0]: path for name, path in paths.items()}
-    structures = sorted((r for r in by_role if r.startswith("structure.")), key=lambda r: int(r.partition(".")[2]))
     measurement, fit = request.measurement, request.fit
     return Request(
         pattern=by_role["pattern"],
-        structures=tuple(by_role[role] for role in structures),
+        structures=_numbered(by_role, "structure"),
+        candidates=_numbered(by_role, "candidate"),
         instrument=by_role.get("instrument"),
         anode=measurement.anode,
         wavelength=measurement.wavelength,
@@ -267,6 +269,12 @@ def _load_request(request: JobRequest, paths: dict[str, Path], planner_settings:
         known_cells=tuple(KnownCell(given.phase, given.cell) for given in request.known_cells),
         profile_match=fit.profile_match,
     )
+
+
+def _numbered(by_role: Mapping[str, Path], kind: str) -> tuple[Path, ...]:
+    """Return the files of a kind of which there are several, in the order in which they were sent."""
+    roles = (role for role in by_role if role.startswith(f"{kind}."))
+    return tuple(by_role[role] for role in sorted(roles, key=lambda role: int(role.partition(".")[2])))
 
 
 def _standard(request: JobRequest) -> InternalStandard | None:

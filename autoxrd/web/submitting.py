@@ -18,7 +18,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.responses import RedirectResponse
 
 from autoxrd.api.context import ApiContext, Context
-from autoxrd.api.intake import MAX_STRUCTURES, Intake, store_upload
+from autoxrd.api.intake import Intake, store_upload
 from autoxrd.api.queueing import in_turn, queue_job
 from autoxrd.domain.instrument import ANODE_LINES
 from autoxrd.engines.registry import engine_names, get_engine
@@ -27,7 +27,7 @@ from autoxrd.gates.policy import shipped_policies
 from autoxrd.jobs.checking import Checker, Finding
 from autoxrd.jobs.choices import check_choices
 from autoxrd.jobs.modelling import planners_here
-from autoxrd.jobs.request import JobRequest
+from autoxrd.jobs.request import MAX_STRUCTURES, JobRequest
 from autoxrd.jobs.standard import check_standard
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import new_id
@@ -187,7 +187,7 @@ def _ask_for_files(draft: Draft) -> None:
 def _request(draft: Draft, context: ApiContext, identity: Identity) -> JobRequest | None:
     try:
         request = request_from(draft.values)
-        check_choices(request, context.settings)
+        check_choices(request, context.settings, candidates=False)
         check_standard(request, context.database, identity.owner_id)
         series_from(request, draft.values, [given.name for given in draft.files if given.part == "pattern"])
     except ValidationError as error:

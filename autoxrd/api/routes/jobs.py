@@ -24,6 +24,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 
 _FILE = {"type": "string", "format": "binary"}
+_FILES = {"type": "array", "items": _FILE}
 _BODY = {
     "requestBody": {
         "required": True,
@@ -31,11 +32,12 @@ _BODY = {
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
-                    "required": ["pattern", "structures"],
+                    "required": ["pattern"],
                     "properties": {
                         "request": {"type": "string", "description": "JobRequest as JSON, without `inputs`."},
                         "pattern": _FILE,
-                        "structures": {"type": "array", "items": _FILE},
+                        "structures": {**_FILES, "description": "Phases believed to be there, one CIF in each."},
+                        "candidates": {**_FILES, "description": "Phases that may be there, one CIF in each."},
                         "instrument": _FILE,
                     },
                 }
