@@ -22,6 +22,12 @@ app = typer.Typer(
 
 _Url = Annotated[str | None, typer.Option("--url", help="Address; AUTOXRD_URL, else http://127.0.0.1:8417.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+_Structures = Annotated[
+    list[Path] | None, typer.Argument(help="One CIF for each phase believed to be there.", show_default=False)
+]
+_Candidates = Annotated[
+    list[Path] | None, typer.Option("--candidate", "-c", help="CIF of a phase that may be there; repeat for more.")
+]
 _Id = Annotated[str, typer.Argument(help="Id of a job.", show_default=False)]
 _Timeout = Annotated[float | None, typer.Option("--timeout", help="Wait at most so long, s.", min=0.0)]
 
@@ -29,7 +35,8 @@ _Timeout = Annotated[float | None, typer.Option("--timeout", help="Wait at most 
 @app.command()
 def submit(
     pattern: Annotated[Path, typer.Argument(help="Measured pattern.", show_default=False)],
-    structures: Annotated[list[Path], typer.Argument(help="One CIF for each phase.", show_default=False)],
+    structures: _Structures = None,
+    candidate: _Candidates = None,
     instrument: Annotated[Path | None, typer.Option("--instrument", help="Instrument parameter file.")] = None,
     anode: Annotated[str | None, typer.Option("--anode", help="X-ray tube: Cu, Co, Mo, ...")] = None,
     wavelength: Annotated[str | None, typer.Option("--wavelength", "-w", help="Angstrom, as for `refine`.")] = None,
@@ -57,7 +64,10 @@ def submit(
             wanted[name] = {**wanted.get(name, {}), **chosen}
     wanted |= {k: v for k, v in {"engine": engine, "title": title}.items() if v is not None}
     with _client(url) as client:
-        job = client.submit(pattern, structures, instrument=instrument, request=wanted, idempotency_key=key)
+        known, possible = structures or (), candidate or ()
+        job = client.submit(
+            pattern, known, candidates=possible, instrument=instrument, request=wanted, idempotency_key=key
+        )
         if follow:
             followed(client, job.id, as_json=as_json)
         else:

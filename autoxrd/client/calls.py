@@ -137,17 +137,24 @@ def _json(call: Call) -> Operation[Any]:
 
 
 def submit(
-    pattern: Path, structures: Iterable[Path], *, instrument: Path | None, request: Mapping[str, Any], key: str | None
+    pattern: Path | str,
+    structures: Iterable[Path | str],
+    *,
+    candidates: Iterable[Path | str] = (),
+    instrument: Path | str | None,
+    request: Mapping[str, Any] | None,
+    key: str | None,
 ) -> Operation[Job]:
     """Queue a refinement. Sent again until it is answered, always with one key: it makes one job."""
-    parts = [("pattern", pattern), *(("structures", path) for path in structures)]
+    parts = [("pattern", Path(pattern)), *(("structures", Path(path)) for path in structures)]
+    parts += [("candidates", Path(path)) for path in candidates]
     if instrument is not None:
-        parts.append(("instrument", instrument))
+        parts.append(("instrument", Path(instrument)))
     call = Call(
         "POST",
         "/jobs",
         headers={"Idempotency-Key": key or secrets.token_hex(16)},
-        data={"request": canonical_json(dict(request))},
+        data={"request": canonical_json(dict(request or {}))},
         files=[(name, (path.name, _bytes(path))) for name, path in parts],
     )
     return Job.of((yield from _json(call)))

@@ -47,8 +47,9 @@ class Client:
     def submit(
         self,
         pattern: Path | str,
-        structures: Iterable[Path | str],
+        structures: Iterable[Path | str] = (),
         *,
+        candidates: Iterable[Path | str] = (),
         instrument: Path | str | None = None,
         request: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
@@ -57,7 +58,8 @@ class Client:
 
         Args:
             pattern: file of the measured pattern.
-            structures: one CIF for each phase.
+            structures: one CIF for each phase that is believed to be there; with candidates there may be none.
+            candidates: one CIF for each phase that may be there.
             instrument: instrument parameter file.
             request: the fields of a job request (`GET /api/v1/schemas/request`).
             idempotency_key: the same key makes the same job; a new one where None.
@@ -65,9 +67,14 @@ class Client:
         Raises:
             AutoxrdError: the service refuses it, with its code, or cannot be reached.
         """
-        paths = [Path(path) for path in structures]
-        meter = None if instrument is None else Path(instrument)
-        wanted = calls.submit(Path(pattern), paths, instrument=meter, request=dict(request or {}), key=idempotency_key)
+        wanted = calls.submit(
+            pattern,
+            structures,
+            candidates=candidates,
+            instrument=instrument,
+            request=request,
+            key=idempotency_key,
+        )
         return self._done(wanted)
 
     def job(self, job_id: str) -> Job:

@@ -122,6 +122,38 @@ def test_what_is_wrong_is_said(service: tuple[str, str], inputs: tuple[Path, lis
     assert code(lambda: Client(url, "ключ")) == (AccessDenied, "key_missing")
 
 
+@SQLITE
+def test_candidates_are_sent_by_both_clients_and_the_command(
+    service: tuple[str, str], inputs: tuple[Path, list[Path]], tmp_path: Path
+) -> None:
+    pattern, cifs = inputs
+    others = [tmp_path / "b.cif", tmp_path / "c.cif"]
+    for path in others:
+        path.write_text("data_b\n")
+    few = {"budgets": {"steps": 1}}
+
+    async def sent() -> str:
+        async with AsyncClient(*service) as client:
+            return (await client.submit(pattern, candidates=others, request=few)).id
+
+    environment = {"AUTOXRD_URL": service[0], "AUTOXRD_API_KEY": service[1]}
+    words = ["jobs", "submit", str(pattern), "--steps", "1", "--json"]
+    words += [word for path in others for word in ("--candidate", str(path))]
+    with Client(*service) as client:
+        made = client.submit(pattern, cifs, candidates=others, request=few).id
+        both = {made: ["structure.1/a.cif"], asyncio.run(sent()): []}
+        for more, known in (([], []), ([str(cifs[0])], ["structure.1/a.cif"])):
+            done = CliRunner().invoke(program, [*words, *more], env=environment)
+            assert done.exit_code == 0, (done.output, done.exception)
+            both[json.loads(done.stdout)["id"]] = known
+        for job, known in both.items():
+            names = [file.name for file in client.files(job) if file.role == "input"]
+            assert names == ["candidate.1/b.cif", "candidate.2/c.cif", "pattern/pattern.xy", *known]
+        with pytest.raises(UserInputError) as caught:
+            client.submit(pattern)
+        assert caught.value.code == "part_missing"
+
+
 def answering(*answers: httpx.Response | Exception) -> tuple[httpx.MockTransport, list[httpx.Request]]:
     """A transport that gives these answers one after the other: failures no real service gives on demand."""
     left, seen = list(answers), []
