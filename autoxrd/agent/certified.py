@@ -49,6 +49,9 @@ def find_phase(asked: str, structures: Sequence[NamedT], *, what: str, code: str
     Raises:
         UserInputError: the code, none or more than one phase is meant.
     """
+    if not structures:
+        text = "names no structure: only candidates are given, of which none is known to be there."
+        raise UserInputError(code, f"{what} {asked[:80]!r} {text}")
     wanted = asked.strip().lower().removesuffix(".cif")
     found = [s for s in structures if wanted in (s.name.lower(), s.source_name.lower().removesuffix(".cif"))]
     if len(found) != 1:

@@ -12,10 +12,7 @@ from autoxrd.io.naming import unique_names
 from autoxrd.jobs.checking import Finding
 from autoxrd.jobs.request import JobRequest
 
-__all__ = ["STRUCTURES", "check_phases"]
-
-STRUCTURES = ("structure", "lattice")
-"""Kinds of findings that have phases."""
+__all__ = ["check_phases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +25,28 @@ class _Phase:
     free_cell: Mapping[str, float]
 
 
-def check_phases(request: JobRequest, findings: Sequence[Finding]) -> dict[str, str]:
+def check_phases(
+    request: JobRequest, findings: Sequence[Finding], candidates: Sequence[Finding] = ()
+) -> dict[str, str]:
     """Return what is wrong by field of the form; nothing where a structure file could not be read.
 
     Args:
         request: what was asked for.
-        findings: what the readers said of all files.
+        findings: what the readers said of the structures.
+        candidates: what they said of the candidates; one may be a standard, none has a certified cell.
     """
-    read = [finding for finding in findings if finding.kind in STRUCTURES]
+    read = [*findings, *candidates]
     if not read or any(finding.found is None for finding in read):
         return {}
     phases, wrong = _phases(read), {}
+    believed = phases[: sum(len((finding.found or {})["phases"]) for finding in findings)]
     try:
         if request.standard is not None:
             find_phase(request.standard.phase, phases, what="The standard", code="standard_unknown")
     except UserInputError as error:
         wrong["standard"] = error.detail
     try:
-        _check_known(request, phases)
+        _check_known(request, believed)
     except UserInputError as error:
         wrong["known_cells"] = error.detail
     return wrong

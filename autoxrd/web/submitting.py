@@ -48,7 +48,9 @@ MAX_PATTERNS = 100
 """Patterns that are submitted at once as a series."""
 
 _KEPT = re.compile(r"([0-9a-f]{64})/([A-Za-z0-9_.+-]{1,100})")
-_KINDS = {"pattern": "pattern", "structures": "structure", "instrument": "instrument"}
+_KINDS = {"pattern": "pattern", "structures": "structure", "candidates": "structure", "instrument": "instrument"}
+_NUMBERED = {"structures": "structure", "candidates": "candidate"}
+"""Parts with a CIF for each phase, with the role of their files; what is chosen anew comes to what was kept."""
 _MOST = {"pattern": MAX_PATTERNS}
 _QUESTION = "The files do not state the wavelength: choose the tube or type it. A guessed one gives a wrong cell."
 
@@ -58,7 +60,7 @@ class Given:
     """A file of the form, stored.
 
     Args:
-        part: ``pattern``, ``structures`` or ``instrument``.
+        part: ``pattern``, ``structures``, ``candidates`` or ``instrument``.
         name: made safe.
     """
 
@@ -111,7 +113,7 @@ def _looked_at(
     for given in draft.files:
         data = context.database.artifacts.get(given.file.sha256)
         kind = _KINDS[given.part]
-        if kind == "structure" and texts.get("profile_match"):
+        if given.part == "structures" and texts.get("profile_match"):
             kind = "lattice"  # a CIF needs no atoms then
         draft.findings.append(checker.check(kind, given.name, data))
     for given, finding in zip(draft.files, draft.findings, strict=True):
@@ -120,7 +122,9 @@ def _looked_at(
     _ask_for_files(draft)
     request = _request(draft, context, identity)
     if request is not None:
-        draft.problems |= check_phases(request, draft.findings)
+        read = list(zip(draft.files, draft.findings, strict=True))
+        believed, possible = ([f for g, f in read if g.part == part] for part in _NUMBERED)
+        draft.problems |= check_phases(request, believed, possible)
     if request is None or draft.problems:
         for given in draft.files:  # the owner's, until the question is answered
             add_upload(context.database, identity.owner_id, given.name, given.file)
@@ -156,7 +160,7 @@ def _take_files(draft: Draft, form: FormData, context: ApiContext, identity: Ide
                     continue
                 fresh.append(Given(part, name, stored))
         kept = [given for text in form.getlist(f"kept_{part}") if (given := _again(part, text, context, identity))]
-        draft.files += [*kept, *fresh] if part == "structures" else (fresh or kept)[: _MOST.get(part, 1)]
+        draft.files += [*kept, *fresh] if part in _NUMBERED else (fresh or kept)[: _MOST.get(part, 1)]
 
 
 def _again(part: str, text: object, context: ApiContext, identity: Identity) -> Given | None:
@@ -175,10 +179,13 @@ def _ask_for_files(draft: Draft) -> None:
     parts = [given.part for given in draft.files]
     if "pattern" not in parts:
         draft.problems.setdefault("pattern", "Choose the measured pattern.")
-    if "structures" not in parts:
-        draft.problems.setdefault("structures", "Choose at least one CIF: the phases believed to be in the specimen.")
-    if parts.count("structures") > MAX_STRUCTURES:
-        draft.problems["structures"] = f"At most {MAX_STRUCTURES} structures can be refined at once."
+    n_structures, n_candidates = (parts.count(part) for part in _NUMBERED)
+    if not n_structures and not n_candidates and "candidates" not in draft.problems:
+        text = "Choose at least one CIF: the phases believed to be in the specimen, or candidates."
+        draft.problems.setdefault("structures", text)
+    if n_structures + n_candidates > MAX_STRUCTURES:
+        text = f"A job takes at most {MAX_STRUCTURES} structures and candidates together."
+        draft.problems["candidates" if n_candidates else "structures"] = text
     told = draft.values.get("anode") or draft.values.get("wavelength")
     if not told and not lines_of(draft.findings) and "pattern" in parts and "pattern" not in draft.problems:
         draft.problems.setdefault("anode", _QUESTION)
@@ -187,7 +194,8 @@ def _ask_for_files(draft: Draft) -> None:
 def _request(draft: Draft, context: ApiContext, identity: Identity) -> JobRequest | None:
     try:
         request = request_from(draft.values)
-        check_choices(request, context.settings, candidates=False)
+        searched = any(given.part == "candidates" for given in draft.files)
+        check_choices(request, context.settings, candidates=searched)
         check_standard(request, context.database, identity.owner_id)
         series_from(request, draft.values, [given.name for given in draft.files if given.part == "pattern"])
     except ValidationError as error:
@@ -202,9 +210,9 @@ def _request(draft: Draft, context: ApiContext, identity: Identity) -> JobReques
 
 
 def _roles(files: list[Given]) -> Mapping[str, Given]:
-    roles = {given.part: given for given in files if given.part != "structures"}
-    structures = [given for given in files if given.part == "structures"]
-    roles |= {f"structure.{i}": given for i, given in enumerate(structures, 1)}
+    roles = {given.part: given for given in files if given.part not in _NUMBERED}
+    for part, role in _NUMBERED.items():
+        roles |= {f"{role}.{i}": given for i, given in enumerate((g for g in files if g.part == part), 1)}
     return dict(sorted(roles.items(), key=lambda item: item[0] != "pattern"))
 
 

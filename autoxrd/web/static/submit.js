@@ -5,7 +5,8 @@
   const csrf = form.elements.csrf.value;
   const field = (part) => form.querySelector(`.file-field[data-part=${part}]`);
   const input = (part) => field(part).querySelector("input[type=file]");
-  const KIND = { pattern: "pattern", structures: "structure", instrument: "instrument" };
+  const KIND = { pattern: "pattern", structures: "structure", candidates: "structure", instrument: "instrument" };
+  const many = (part) => KIND[part] === "structure"; /* a file for each phase: new ones come to those that were kept */
   const stated = { pattern: null, instrument: null };
   const counts = { pattern: 0, instrument: 0 };
 
@@ -31,10 +32,10 @@
     const place = field(part).querySelector(".findings"), files = [...input(part).files];
     const round = (counts[part] = (counts[part] || 0) + 1);
     place.replaceChildren();
-    if (part !== "structures") stated[part] = null;
+    if (!many(part)) stated[part] = null;
     if (part === "pattern") document.getElementById("preview").hidden = true;
     if (part === "pattern") document.getElementById("series").open ||= files.length > 1;
-    if (files.length && part !== "structures") for (const kept of field(part).querySelectorAll(".kept input")) kept.checked = false;
+    if (files.length && !many(part)) for (const kept of field(part).querySelectorAll(".kept input")) kept.checked = false;
     question();
     for (const file of files) {
       const box = document.createElement("div");
@@ -48,7 +49,7 @@
       if (said.html) box.insertAdjacentHTML("afterbegin", said.html); /* rendered and escaped by the service */
       else box.append(line(said.detail || "The file cannot be checked now.", "bad"));
       box.append(remover(part, file));
-      if (part !== "structures") stated[part] = said.ok ? said.lines : null;
+      if (!many(part)) stated[part] = said.ok ? said.lines : null;
       if (part === "pattern" && said.curve) draw(said);
       question();
     }
