@@ -46,11 +46,6 @@ class Intake:
         digests = {name: file.sha256 for name, file in self.files.items()}
         return content_hash({"request": self.request.model_dump(mode="json"), "files": digests})
 
-    @property
-    def searched(self) -> bool:
-        """Whether phases are to be found among candidates."""
-        return any(name.startswith("candidate.") for name in self.files)
-
 
 @dataclass(frozen=True, slots=True)
 class Body:
@@ -89,7 +84,7 @@ def read_intake(body: Body, context: ApiContext, identity: Identity) -> Intake:
         intake = Intake(request, _referenced(request, context, identity))
     else:
         intake = _multipart(body.form, context)
-    check_choices(intake.request, context.settings, candidates=intake.searched)
+    check_choices(intake.request, context.settings, [name.partition("/")[0] for name in intake.files])
     _check_callback(intake.request, context, identity)
     return intake
 

@@ -194,8 +194,7 @@ def _ask_for_files(draft: Draft) -> None:
 def _request(draft: Draft, context: ApiContext, identity: Identity) -> JobRequest | None:
     try:
         request = request_from(draft.values)
-        searched = any(given.part == "candidates" for given in draft.files)
-        check_choices(request, context.settings, candidates=searched)
+        check_choices(request, context.settings, _roles(draft.files))
         check_standard(request, context.database, identity.owner_id)
         series_from(request, draft.values, [given.name for given in draft.files if given.part == "pattern"])
     except ValidationError as error:

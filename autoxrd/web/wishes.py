@@ -45,6 +45,7 @@ _FIELDS_OF_REQUEST = {
 _FIELDS_OF_CODE = {
     "profile_match_planner": "planner",
     "profile_match_candidates": "candidates",
+    "known_cell_unknown": "known_cells",
     "model_not_set_up": "planner",
     **{f"{what}_unknown": what for what in ("engine", "planner", "policy")},
     "engine_unavailable": "engine",

@@ -96,6 +96,8 @@ def test_what_cannot_be_is_refused_at_once(quiet: TestClient) -> None:
     match = {"fit": {"profile_match": True}}
     assert is_problem(_sent(quiet, ["a.cif"], ["b.cif"], **match), 422, "profile_match_candidates")
     assert _sent(quiet, ["a.cif"], **match).status_code == 201
+    cell = {"known_cells": [{"phase": "b"}]}
+    assert is_problem(_sent(quiet, [], ["b.cif"], **cell), 422, "known_cell_unknown")
     assert quiet.get("/api/v1/jobs").json()["jobs"][1:] == []
 
 

@@ -108,6 +108,8 @@ def test_what_cannot_be_is_said_in_its_field(service: Service, small_job: tuple[
         assert "is no" in _said(broken, "candidates") or "cannot" in _said(broken, "candidates")
         match = client.post("/jobs/new", data={**fields, "profile_match": "yes"}, files=[pattern, candidate])
         assert "do not go with a profile match" in _said(match, "candidates")
+        cell = client.post("/jobs/new", data={**fields, "known_cells": "a"}, files=[pattern, candidate])
+        assert "only candidates are given" in _said(cell, "known_cells")
         many: list[File] = [("structures", cif)] * 26 + [candidate] * 25
         refused = client.post("/jobs/new", data=fields, files=[pattern, *many])
         assert "at most 50 structures and candidates" in _said(refused, "candidates")
