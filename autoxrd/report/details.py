@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from autoxrd.domain.action import Action
@@ -105,10 +106,27 @@ class MethodsReport(Boundary):
     references: list[ReferenceReport]
 
 
+class CandidateSetReport(Boundary):
+    """A set of candidates as their lines ranked it before anything was refined."""
+
+    phases: list[str]
+    """The strongest first."""
+    explained: float
+    """Share of the signal."""
+    behind: float
+    """Bayesian information criterion less that of the best set."""
+    strains: list[float]
+    """Relative change of each phase's cell lengths."""
+    shift_deg: float
+    """Common shift of all lines, degrees 2theta."""
+
+
 class Details(Boundary):
     """Everything behind the summary."""
 
     job: JobReport
+    candidate_sets: list[CandidateSetReport]
+    """Best first; empty where no candidates were given."""
     reasons: list[CodedText]
     qc_notices: list[CodedText]
     steps: list[StepReport]
@@ -199,6 +217,7 @@ def build_report(inp: ReportInput, files: Mapping[str, str], file_sha256: Mappin
     path = {s.ordinal for s in accepted_path(inp.steps, inp.state_id)}
     details = Details(
         job=_job(inp),
+        candidate_sets=[CandidateSetReport(**dataclasses.asdict(one)) for one in inp.job.candidate_sets],
         reasons=coded(inp.reasons),
         qc_notices=coded(inp.qc_notices),
         steps=[_step(s, planner=inp.job.planner, on_path=s.ordinal in path) for s in inp.steps],

@@ -60,6 +60,25 @@ class ReflectionColumns(Protocol):
     def f2_esd(self) -> FloatArray | None: ...  # noqa: D102
 
 
+@dataclass(frozen=True, slots=True)
+class CandidateSet:
+    """A set of candidate phases as pattern matching ranked it before anything was refined.
+
+    Args:
+        phases: names, the strongest first.
+        explained: share of the signal that their lines explain.
+        behind: Bayesian information criterion less that of the best set.
+        strains: relative change of each phase's cell lengths that it was found with.
+        shift_deg: common shift of all lines, degrees 2theta.
+    """
+
+    phases: tuple[str, ...]
+    explained: float
+    behind: float
+    strains: tuple[float, ...]
+    shift_deg: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInfo:
     """What was asked, with what, and by which versions.
@@ -83,6 +102,7 @@ class JobInfo:
         fraction_error: standard uncertainty of a weight fraction beside its esd, by the policy.
         external_error: relative standard uncertainty of what an external standard gives beside its esd, by the policy.
         profile_match: intensities are free: no structure was refined.
+        candidate_sets: the ranking of the candidates by their lines, best first; empty where there were none.
     """
 
     pattern_name: str
@@ -106,6 +126,7 @@ class JobInfo:
     fraction_error: float = 0.01
     external_error: float = 0.025
     profile_match: bool = False
+    candidate_sets: tuple[CandidateSet, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

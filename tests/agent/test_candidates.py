@@ -77,6 +77,13 @@ def test_a_missing_phase_is_added_and_its_twin_cannot_be_told(mixture: Path, aut
     assert sum("replaces" in settings for settings, _ in added) == 1
     salt = next(p for p in summary["phases"] if p["name"] != "fluorite")["cell"]["a"]
     assert abs(salt["value"] - 5.654) < 4 * salt["esd"]
+    ranked = json.loads((out / "report.json").read_text())["details"]["candidate_sets"]
+    assert ranked[0]["behind"] == 0.0
+    assert set(ranked[0]["phases"]) & {"halite", "twin"}
+    assert "fluorite" in ranked[0]["phases"]
+    table = (out / "report.html").read_text().split("ranked by their lines")[1].split("</table>")[0]
+    assert table.count("<tr>") == 1 + len(ranked)
+    assert ", ".join(ranked[0]["phases"]) in table
     assert autoxrd("replay", out).returncode == 0
 
 

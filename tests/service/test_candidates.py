@@ -143,8 +143,7 @@ def test_the_phases_are_found_as_on_the_command_line(
     assert job["state"] == "completed", job
     report = quiet.get(f"/api/v1/jobs/{job_id}/report.json").json()
     assert {phase["name"] for phase in report["phases"]} == {"fluorite", "halite"}
-    record = quiet.get(f"/api/v1/jobs/{job_id}/files/graph.json").json()["job"]["content"]
-    ranked = record["settings"]["screening"]
+    ranked = report["details"]["candidate_sets"]
     assert set(ranked[0]["phases"]) == {"fluorite", "halite"}
     assert len(ranked) > 1
     assert [one["behind"] for one in ranked] == sorted(one["behind"] for one in ranked)
