@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from autoxrd.agent.job import Job, Screened
+from autoxrd.agent.job import Job
+from autoxrd.domain.screening import Screened
 from autoxrd.domain.state import Feature
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.engines.protocol import EngineCommand, EngineResult, EngineSession

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
@@ -14,7 +14,7 @@ from autoxrd.domain.standard import KnownCell
 from autoxrd.domain.structure import CrystalStructure, UnitCell
 from autoxrd.errors import UserInputError
 
-__all__ = ["certified", "check_cell", "find_phase", "free_cell"]
+__all__ = ["certified", "certified_phases", "check_cell", "find_phase", "free_cell"]
 
 _KEYS = ("a", "b", "c", "alpha", "beta", "gamma")
 _FARTHEST, _FARTHEST_DEG = 0.01, 1.0
@@ -61,6 +61,21 @@ def find_phase(asked: str, structures: Sequence[NamedT], *, what: str, code: str
     return found[0]
 
 
+def certified_phases(asked: Sequence[str], structures: Sequence[NamedT]) -> Iterator[NamedT]:
+    """Find the phases that a user calls certified one after the other, each once.
+
+    Raises:
+        UserInputError: ``known_cell_unknown``, ``known_cell_repeated``.
+    """
+    seen: set[str] = set()
+    for name in asked:
+        phase = find_phase(name, structures, what="The phase of known cell", code="known_cell_unknown")
+        if phase.name in seen:
+            raise UserInputError("known_cell_repeated", f"The cell of {phase.name} is stated more than once.")
+        seen.add(phase.name)
+        yield phase
+
+
 def certified(
     asked: Sequence[KnownCell], structures: tuple[CrystalStructure, ...]
 ) -> tuple[tuple[KnownCell, ...], tuple[CrystalStructure, ...], tuple[Notice, ...]]:
@@ -76,10 +91,7 @@ def certified(
     known: list[KnownCell] = []
     cells: dict[str, UnitCell] = {}
     notices = []
-    for item in asked:
-        phase = find_phase(item.phase, structures, what="The phase of known cell", code="known_cell_unknown")
-        if phase.name in cells:
-            raise UserInputError("known_cell_repeated", f"The cell of {phase.name} is stated more than once.")
+    for item, phase in zip(asked, certified_phases([item.phase for item in asked], structures), strict=True):
         cells[phase.name] = _cell(item, phase) if item.values else phase.cell
         known.append(replace(item, phase=phase.name))
         source = "as stated" if item.values else "from its structure file"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from autoxrd.agent.candidates import evaluated_search, screened
-from autoxrd.agent.job import Job, Screened
+from autoxrd.agent.job import Job
+from autoxrd.domain.screening import Screened
 from autoxrd.engines.protocol import EngineSession
 from autoxrd.science.matching import MatchedSet, MatchSettings, first_choice
 from autoxrd.science.matching.compare import contrasts

@@ -14,32 +14,14 @@ from autoxrd.agent.starting import Start, decode_start, encode_start
 from autoxrd.domain.histogram import Histogram
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import Notice, Pattern
+from autoxrd.domain.screening import Screened
 from autoxrd.domain.standard import ExternalStandard, InternalStandard, KnownCell, Standard
 from autoxrd.domain.structure import CrystalStructure
 from autoxrd.gates.policy import Policy
 from autoxrd.store.artifacts import ArtifactStore
 from autoxrd.store.records import HistogramRecord, JobRecord
 
-__all__ = ["FIRST", "Budget", "Job", "Screened", "SourceFile"]
-
-
-@dataclass(frozen=True, slots=True)
-class Screened:
-    """A set of phases as pattern matching ranks it.
-
-    Args:
-        phases: names, the strongest first.
-        explained: share of the signal, texture and grain statistics allowed for.
-        behind: Bayesian information criterion less that of the best set.
-        strains: relative change of each phase's cell lengths that it was found with.
-        shift_deg: common shift, degrees 2theta.
-    """
-
-    phases: tuple[str, ...]
-    explained: float
-    behind: float
-    strains: tuple[float, ...]
-    shift_deg: float
+__all__ = ["FIRST", "Budget", "Job", "SourceFile"]
 
 
 _INSTRUMENT = TypeAdapter(Instrument)

@@ -22,7 +22,7 @@ from autoxrd.domain.pattern import Notice
 from autoxrd.domain.state import FitState, MeasuredValue, ParameterValue
 from autoxrd.gates.histograms import as_seen_by
 from autoxrd.gates.policy import policy_hash
-from autoxrd.report.model import CandidateSet, FitArrays, JobInfo, ReportInput, Verdict
+from autoxrd.report.model import FitArrays, JobInfo, ReportInput, Verdict
 from autoxrd.store.records import Finish
 from autoxrd.store.writing import GraphWriter
 
@@ -208,9 +208,7 @@ def _job_info(job: Job, command: str, created: str, histogram: Histogram) -> Job
         fraction_error=job.policy.audit.fraction_error,
         external_error=job.policy.audit.external_error,
         profile_match=job.profile_match,
-        candidate_sets=tuple(
-            CandidateSet(s.phases, s.explained, s.behind, s.strains, s.shift_deg) for s in job.screening
-        ),
+        candidate_sets=job.screening,
     )
 
 

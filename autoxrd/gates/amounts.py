@@ -10,7 +10,7 @@ from autoxrd.domain.state import FitState, PhaseSummary
 from autoxrd.gates.policy_model import Policy
 from autoxrd.gates.shapes import shape_of
 
-__all__ = ["check_amounts"]
+__all__ = ["check_amounts", "fraction_uncertainty"]
 
 
 def check_amounts(action: Action, parent: FitState, candidate: FitState, *, policy: Policy) -> GateCheck | None:
@@ -44,7 +44,19 @@ def _moved(before: PhaseSummary, after: PhaseSummary, policy: Policy) -> float:
     """Return by how much a fraction changed, in units of what mixtures of known composition are wrong by."""
     if before.weight_fraction is None or after.weight_fraction is None:
         return 0.0
-    share = before.weight_fraction.value
-    wrong_by = 2.0 * policy.audit.fraction_error * math.sqrt(max(share * (1.0 - share), 0.0))
-    change = abs(after.weight_fraction.value - share)
+    wrong_by = fraction_uncertainty(before.weight_fraction.value, policy.audit.fraction_error)
+    change = abs(after.weight_fraction.value - before.weight_fraction.value)
     return change / wrong_by if wrong_by > 0.0 else 0.0
+
+
+def fraction_uncertainty(fraction: float, at_one_half: float) -> float:
+    """Return what mixtures of known composition are wrong by beside the fit, as a standard uncertainty.
+
+    It goes as sqrt(w (1 - w)): a scale factor that is wrong moves a share near 0 or 1 less.
+
+    Args:
+        fraction: of the weight; beyond 0 and 1 nothing is left to be wrong.
+        at_one_half: the uncertainty of one half, `audit.fraction_error` of a policy.
+    """
+    share = min(max(fraction, 0.0), 1.0)
+    return 2.0 * at_one_half * math.sqrt(share * (1.0 - share))

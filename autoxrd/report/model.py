@@ -14,6 +14,7 @@ from autoxrd.domain.action import Action
 from autoxrd.domain.decision import Decision
 from autoxrd.domain.instrument import Instrument
 from autoxrd.domain.pattern import AxisKind, FloatArray, Notice, SigmaOrigin
+from autoxrd.domain.screening import Screened
 from autoxrd.domain.standard import KnownCell, Standard
 from autoxrd.domain.state import FitState, Quality, Violation
 from autoxrd.domain.structure import CrystalStructure
@@ -58,25 +59,6 @@ class ReflectionColumns(Protocol):
     def multiplicity(self) -> NDArray[np.int64]: ...  # noqa: D102
     @property
     def f2_esd(self) -> FloatArray | None: ...  # noqa: D102
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateSet:
-    """A set of candidate phases as pattern matching ranked it before anything was refined.
-
-    Args:
-        phases: names, the strongest first.
-        explained: share of the signal that their lines explain.
-        behind: Bayesian information criterion less that of the best set.
-        strains: relative change of each phase's cell lengths that it was found with.
-        shift_deg: common shift of all lines, degrees 2theta.
-    """
-
-    phases: tuple[str, ...]
-    explained: float
-    behind: float
-    strains: tuple[float, ...]
-    shift_deg: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +108,7 @@ class JobInfo:
     fraction_error: float = 0.01
     external_error: float = 0.025
     profile_match: bool = False
-    candidate_sets: tuple[CandidateSet, ...] = ()
+    candidate_sets: tuple[Screened, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

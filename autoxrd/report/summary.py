@@ -11,6 +11,7 @@ from pydantic import Field
 from autoxrd.domain.pattern import Notice
 from autoxrd.domain.standard import absolute_name
 from autoxrd.domain.state import MeasuredValue, PhaseSummary
+from autoxrd.gates.amounts import fraction_uncertainty
 from autoxrd.report.boundary import Boundary
 from autoxrd.report.model import ReportInput, Verdict
 from autoxrd.report.parameters import uncertainties
@@ -200,15 +201,10 @@ def _cell_uncertainty(inp: ReportInput, phase: str) -> dict[str, float]:
 
 
 def _weight_uncertainty(inp: ReportInput, phase: PhaseSummary) -> float | None:
-    """Return the standard uncertainty of a weight fraction w.
-
-    What mixtures are wrong by beside the fit goes as sqrt(w (1 - w)), and is `fraction_error` at one half: a scale
-    factor that is wrong moves a share near 0 or 1 less.
-    """
+    """Return the standard uncertainty of a weight fraction, with what mixtures are wrong by beside the fit."""
     if phase.weight_fraction is None or phase.weight_fraction.esd is None:
         return None
-    share = min(max(phase.weight_fraction.value, 0.0), 1.0)
-    beside = 2.0 * inp.job.fraction_error * math.sqrt(share * (1.0 - share))
+    beside = fraction_uncertainty(phase.weight_fraction.value, inp.job.fraction_error)
     fitted = uncertainties(inp).get(f"phase.{phase.name}.weight_fraction", phase.weight_fraction.esd)
     return math.hypot(fitted, beside)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autoxrd.agent.certified import check_cell, find_phase
+from autoxrd.agent.certified import certified_phases, check_cell, find_phase
 from autoxrd.errors import UserInputError
 from autoxrd.io.naming import unique_names
 from autoxrd.jobs.checking import Finding
@@ -62,11 +62,7 @@ def _phases(read: Sequence[Finding]) -> list[_Phase]:
 
 
 def _check_known(request: JobRequest, phases: Sequence[_Phase]) -> None:
-    seen = set()
-    for known in request.known_cells:
-        phase = find_phase(known.phase, phases, what="The phase of known cell", code="known_cell_unknown")
-        if phase.name in seen:
-            raise UserInputError("known_cell_repeated", f"The cell of {phase.name} is stated more than once.")
-        seen.add(phase.name)
+    found = certified_phases([known.phase for known in request.known_cells], phases)
+    for known, phase in zip(request.known_cells, found, strict=True):
         if known.cell:
             check_cell(known.cell, phase.name, phase.space_group, phase.free_cell)

@@ -29,9 +29,7 @@ def rietx() -> Iterator[ProtocolSession]:
 @pytest.fixture(scope="session")
 def gsasii() -> Iterator[ProtocolSession]:
     """A session with GSAS-II; skipped where it is not configured."""
-    engine = GsasiiEngine()
-    need(engine)
-    session = engine.start()
+    session = GsasiiEngine().start()
     yield session
     session.close()
 

@@ -13,6 +13,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from autoxrd.jobs.local import LocalDispatcher
+from autoxrd.jobs.sessions import SessionCache
+from autoxrd.jobs.work import Workshop
 from autoxrd.server.app import build_app
 from autoxrd.settings import Settings
 from autoxrd.store.service.database import Database
@@ -128,3 +130,11 @@ def live(settings: Settings, database: Database) -> Iterator[TestClient]:
     app = build_app(settings, database, nudge=local.nudge, start=local.start, stop=local.stop)
     with TestClient(app, headers=bearer(token(database)), raise_server_exceptions=False) as client:
         yield client
+
+
+@pytest.fixture
+def shop(database: Database) -> Iterator[Workshop]:
+    """Does steps with engines of its own."""
+    cache = SessionCache(1)
+    yield Workshop(database, cache, Settings())
+    cache.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +13,16 @@ from httpx import Response
 
 from autoxrd.agent.inputs import Request, load_job
 from autoxrd.agent.run import start_job
-from autoxrd.errors import UserInputError
-from autoxrd.jobs.local import QUEUES
-from autoxrd.jobs.sessions import SessionCache
 from autoxrd.jobs.work import Workshop
 from autoxrd.primitives import sha256_hex
-from autoxrd.settings import Settings
 from autoxrd.store.graph import Graph
-from autoxrd.store.service import leases
 from autoxrd.store.service.database import Database
 from autoxrd.store.service.job_graph import JobGraph
-from autoxrd.store.service.leases import Ended
 from tests.agent.mixture import write_mixture
 from tests.agent.small import CIF
 
 from .test_api import is_problem
+from .working import worked_off
 
 SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 PATTERN = ("p.xy", b"10 100\n11 120\n")
@@ -110,13 +105,6 @@ def mixture(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [*paths, folder / "periclase.cif"]
 
 
-@pytest.fixture
-def shop(database: Database) -> Iterator[Workshop]:
-    cache = SessionCache(1)
-    yield Workshop(database, cache, Settings())
-    cache.close()
-
-
 def _done(client: TestClient, database: Database, shop: Workshop, mixture: list[Path], **request: Any) -> str:
     """Submit the mixture with its candidates and do all steps, as a worker would; return the id."""
     parts = [("pattern", (mixture[0].name, mixture[0].read_bytes()))]
@@ -124,12 +112,7 @@ def _done(client: TestClient, database: Database, shop: Workshop, mixture: list[
     body = json.dumps({"measurement": {"anode": "Cu"}, **request})
     made = client.post("/api/v1/jobs", data={"request": body}, files=parts)
     assert made.status_code == 201, made.text
-    while (lease := leases.claim(database, "w", QUEUES)) is not None:
-        try:
-            done = Ended(queue=shop.advance(lease).queue)
-        except UserInputError as error:
-            done = Ended(problem={"code": error.code, "detail": error.detail})
-        leases.release(database, lease, done)
+    worked_off(database, shop)
     return str(made.json()["id"])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,8 @@ from autoxrd.domain.lifecycle import JobState
 from autoxrd.errors import NotFound, UserInputError
 from autoxrd.jobs.local import QUEUES
 from autoxrd.jobs.request import JobRequest
-from autoxrd.jobs.sessions import SessionCache
 from autoxrd.jobs.standard import standard_of
 from autoxrd.jobs.work import Workshop
-from autoxrd.settings import Settings
 from autoxrd.store.graph import Graph
 from autoxrd.store.service import leases
 from autoxrd.store.service.copying import lay_out
@@ -34,6 +32,7 @@ from tests.agent.apart import COMPOSITION, CRYSTALLINE, LONGER, Apart, write_apa
 from .access import bearer, token
 from .factory import queued
 from .test_api import finished, is_problem, submit
+from .working import worked_off
 
 NOBODY = "0199aaaa-0000-7000-8000-000000000000"
 
@@ -151,23 +150,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Apart:
     return write_apart(tmp_path_factory.mktemp("apart"), "rietx")
 
 
-@pytest.fixture
-def shop(database: Database) -> Iterator[Workshop]:
-    cache = SessionCache(1)
-    yield Workshop(database, cache, Settings())
-    cache.close()
-
-
-def _worked(database: Database, shop: Workshop) -> None:
-    """Do all steps that there are; a job whose input is refused fails as it does with a worker."""
-    while (lease := leases.claim(database, "w", QUEUES)) is not None:
-        try:
-            done = Ended(queue=shop.advance(lease).queue)
-        except UserInputError as error:
-            done = Ended(problem={"code": error.code, "detail": error.detail})
-        leases.release(database, lease, done)
-
-
 def _send(client: TestClient, pattern: Path, cif: Path, **request: Any) -> str:
     body = json.dumps({"measurement": {"anode": "Cu"}, **request})
     parts = [("pattern", (pattern.name, pattern.read_bytes())), ("structures", (cif.name, cif.read_bytes()))]
@@ -182,7 +164,7 @@ def test_the_amorphous_share_comes_out_and_stays_when_the_standard_goes(
     quiet: TestClient, database: Database, shop: Workshop, files: Apart, tmp_path: Path
 ) -> None:
     standard = _send(quiet, files.standard, files.cif)
-    _worked(database, shop)
+    worked_off(database, shop)
     said = {"job": standard, "composition": COMPOSITION, "intensity_ratio": LONGER}
     job = _send(quiet, files.specimen, files.cif, external_standard=said)
     late = _send(quiet, files.specimen, files.cif, external_standard=said, priority=-5)
@@ -192,7 +174,7 @@ def test_the_amorphous_share_comes_out_and_stays_when_the_standard_goes(
         shop.advance(lease)
         leases.release(database, lease, Ended(queue="engine"))
     assert quiet.delete(f"/api/v1/jobs/{standard}").status_code in {200, 204}
-    _worked(database, shop)
+    worked_off(database, shop)
     assert quiet.get(f"/api/v1/jobs/{job}").json()["state"] == "completed"
     found = quiet.get(f"/api/v1/jobs/{job}/report.json").json()["amorphous"]
     assert (found["method"], found["standard"], found["intensity_origin"]) == ("external", "corundum", "given")
@@ -212,9 +194,9 @@ def test_an_unlike_pair_and_a_damaged_standard_fail_with_a_sentence(
     quiet: TestClient, database: Database, shop: Workshop, files: Apart
 ) -> None:
     standard = _send(quiet, files.standard, files.cif)
-    _worked(database, shop)
+    worked_off(database, shop)
     unlike = _send(quiet, files.specimen, files.cif, external_standard={"job": standard}, measurement={"anode": "Co"})
-    _worked(database, shop)
+    worked_off(database, shop)
     error = quiet.get(f"/api/v1/jobs/{unlike}").json()["error"]
     assert error["code"] == "external_standard_differs"
     assert "1.789" in error["detail"]
@@ -224,7 +206,7 @@ def test_an_unlike_pair_and_a_damaged_standard_fail_with_a_sentence(
     arrays.chmod(0o644)
     arrays.write_bytes(arrays.read_bytes()[:-1])
     damaged = _send(quiet, files.specimen, files.cif, external_standard={"job": standard})
-    _worked(database, shop)
+    worked_off(database, shop)
     assert quiet.get(f"/api/v1/jobs/{damaged}").json()["error"]["code"] == "external_standard_damaged"
 
 
